@@ -1,0 +1,1 @@
+"""Speed, accuracy and load against named peers, each a module with --json."""

@@ -1,0 +1,1 @@
+"""Cell KPIs: what they are, how they arrive, and the bounded store that keeps them."""

@@ -1,0 +1,1 @@
+"""From a window of samples to quantiles: attention, scaling, tokens, forecaster, checkpoints."""

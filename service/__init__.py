@@ -1,0 +1,1 @@
+"""From a request or a stream to an answer in time."""
