@@ -1,0 +1,111 @@
+# Everything that is done with this tree, by name; `make help` lists it.
+
+SHELL       := /bin/sh
+PYTHON      ?=
+TORCH_INDEX ?=
+DATA        ?=
+PORT        ?=
+JOBS        ?= 2
+IMAGE       ?= rancast:dev
+
+VENV      := .venv
+BIN       := $(VENV)/bin
+INSTALLED := $(VENV)/.installed
+CLUSTER   := $(VENV)/.installed-cluster
+INSTALL   := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt \
+             $(if $(TORCH_INDEX),--extra-index-url "$(TORCH_INDEX)")
+
+# Two test workers with two threads each would fight for two cores.
+export OMP_NUM_THREADS ?= 1
+
+.DEFAULT_GOAL := help
+.PHONY: help venv demo test lint types pytest format test-cluster tools bench bench-quick image clean
+
+help: ## List the targets
+	@echo "usage: make TARGET [VARIABLE=value]"
+	@echo
+	@sed -n 's/^\([a-z][a-z-]*\):.*## \(.*\)$$/\1|\2/p' Makefile \
+	  | while IFS='|' read -r name line; do printf '  %-14s %s\n' "$$name" "$$line"; done
+	@echo
+	@echo "variables: PYTHON (which python3 makes .venv), TORCH_INDEX (package index of a CPU build of torch),"
+	@echo "           JOBS (test workers), IMAGE (name of the image), DATA and PORT (of the demo)"
+
+venv: $(INSTALLED) ## Make .venv and install the project and its tools into it
+
+# The first Python on PATH that is new enough, unless PYTHON names one.
+$(INSTALLED): pyproject.toml constraints.txt
+	@set -e; python=""; \
+	for candidate in $(or $(PYTHON),python3 python3.13 python3.12 python3.11 python3.14); do \
+	  if "$$candidate" -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null; then \
+	    python="$$candidate"; break; \
+	  fi; \
+	done; \
+	if [ -z "$$python" ]; then \
+	  echo "rancast needs Python 3.11 or newer; found: $$($(or $(PYTHON),python3) --version 2>&1 || true)." >&2; \
+	  echo "Install one, or name it: make $(or $(MAKECMDGOALS),venv) PYTHON=/path/to/python3.11" >&2; \
+	  exit 1; \
+	fi; \
+	if ! [ -x $(BIN)/python ] || ! $(BIN)/python -m pip --version >/dev/null 2>&1; then \
+	  "$$python" -m venv --clear $(VENV) || { \
+	    rm -rf $(VENV); \
+	    echo "Python's venv module does not work here. On Debian or Ubuntu: apt-get install python3-venv" >&2; \
+	    exit 1; \
+	  }; \
+	fi
+	@echo "installing into $(VENV); the first time takes a few minutes"
+	@$(INSTALL) -e ".[dev]"
+	@touch $@
+
+$(CLUSTER): $(INSTALLED)
+	@$(INSTALL) -e ".[dev,kubernetes,cluster]"
+	@touch $@
+
+demo: $(INSTALLED) ## Run the service on a simulated network, or on DATA=path; PORT=number
+	@$(BIN)/rancast demo $(if $(DATA),--data "$(DATA)") $(if $(PORT),--port "$(PORT)")
+
+test: lint types pytest ## Run every check that needs no cluster
+
+lint: $(INSTALLED) ## Check style and formatting
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+
+types: $(INSTALLED) ## Check types
+	$(BIN)/mypy
+
+pytest: $(INSTALLED) tools ## Run the tests that need no cluster, with branch coverage
+	$(BIN)/python -m pytest -n $(JOBS) -m "not cluster" --cov --cov-report=term
+
+format: $(INSTALLED) ## Format the sources and mend what can be mended
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+test-cluster: $(CLUSTER) tools ## Run the checks of manifests and image; skips what the machine lacks
+	$(BIN)/python -m pytest -m cluster
+
+# Where helm cannot be had, the chart's tests skip and say so.
+tools: $(INSTALLED) ## Fetch helm for the tests of the chart
+	@$(BIN)/python tests/helm/fetch_helm.py 4 $(BIN)/helm || true
+	@$(BIN)/python tests/helm/fetch_helm.py 3 $(BIN)/helm3 || true
+
+bench: $(INSTALLED) ## Run every benchmark in full and write benchmarks/results/
+	@set -e; for file in $$(grep -l '__main__' benchmarks/*.py); do \
+	  name=$$(basename "$$file" .py); echo "== $$name"; $(BIN)/python -m "benchmarks.$$name"; \
+	done
+
+bench-quick: $(INSTALLED) ## Run every benchmark briefly
+	@set -e; for file in $$(grep -l '__main__' benchmarks/*.py); do \
+	  name=$$(basename "$$file" .py); echo "== $$name"; $(BIN)/python -m "benchmarks.$$name" --quick; \
+	done
+
+image: ## Build the container image with docker, podman or buildah; IMAGE=name
+	@set -e; for engine in docker podman buildah; do \
+	  if command -v $$engine >/dev/null && { [ $$engine = buildah ] || $$engine info >/dev/null 2>&1; }; then \
+	    format=""; [ $$engine = docker ] || format="--format=docker"; \
+	    exec $$engine build $$format --build-arg "TORCH_INDEX=$(TORCH_INDEX)" -t "$(IMAGE)" .; \
+	  fi; \
+	done; echo "no docker, podman or buildah is at hand to build the image" >&2; exit 1
+
+clean: ## Remove .venv and everything else that was generated
+	rm -rf $(VENV) build dist htmlcov .mypy_cache .ruff_cache .pytest_cache .hypothesis *.egg-info
+	rm -f .coverage .coverage.*
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
