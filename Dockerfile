@@ -1,0 +1,57 @@
+# The image of the service. Both stages use one base, because the environment that the first one
+# builds points at the Python of the second.
+ARG BASE_IMAGE=docker.io/library/python:3.11-slim-bookworm
+ARG BUILD_IMAGE=${BASE_IMAGE}
+
+FROM ${BUILD_IMAGE} AS build
+# Package index of a CPU build of torch; without one the default index may bring a CUDA build.
+ARG TORCH_INDEX=""
+ENV PIP_NO_CACHE_DIR=1 PIP_DISABLE_PIP_VERSION_CHECK=1 PIP_NO_INPUT=1
+WORKDIR /src
+RUN python3 -m venv /opt/rancast
+COPY constraints.txt pyproject.toml ./
+# The dependencies alone first: this layer is the large one, and changes rarely.
+RUN /opt/rancast/bin/python -c "import tomllib; \
+print(*tomllib.load(open('pyproject.toml', 'rb'))['project']['dependencies'], sep='\n')" > requirements.txt \
+    && /opt/rancast/bin/pip install --no-compile -c constraints.txt \
+       ${TORCH_INDEX:+--extra-index-url "${TORCH_INDEX}"} setuptools -r requirements.txt
+COPY README.md LICENSE rancast.py ./
+COPY kpi kpi
+COPY model model
+COPY training training
+COPY service service
+# Nothing but the project itself may arrive here; then what only a build needs goes.
+RUN /opt/rancast/bin/pip install --no-deps --no-build-isolation --no-compile . \
+    && /opt/rancast/bin/python -m compileall -q -j 0 /opt/rancast/lib \
+    && rm -rf /opt/rancast/lib/python3.*/site-packages/torch/include \
+              /opt/rancast/lib/python3.*/site-packages/pyarrow/include
+
+FROM ${BASE_IMAGE}
+ARG VERSION=0.1.0
+ARG REVISION=""
+LABEL org.opencontainers.image.title="rancast" \
+      org.opencontainers.image.description="Probabilistic forecasts of radio cell load, inside a latency budget" \
+      org.opencontainers.image.licenses="Apache-2.0" \
+      org.opencontainers.image.version="${VERSION}" \
+      org.opencontainers.image.revision="${REVISION}"
+# Group 0 may write as well, for platforms that choose the user at run time.
+RUN groupadd --gid 10001 rancast \
+    && useradd --uid 10001 --gid 10001 --no-create-home --home-dir /var/lib/rancast \
+       --shell /usr/sbin/nologin rancast \
+    && install -d -o 10001 -g 0 -m 0770 /var/lib/rancast
+COPY --from=build /opt/rancast /opt/rancast
+ENV PATH=/opt/rancast/bin:/usr/local/bin:/usr/local/sbin:/usr/sbin:/usr/bin:/sbin:/bin \
+    PYTHONDONTWRITEBYTECODE=1 \
+    PYTHONUNBUFFERED=1 \
+    RANCAST_HOST=0.0.0.0 \
+    RANCAST_PORT=8080 \
+    RANCAST_JOURNAL=/var/lib/rancast/journal.sqlite
+WORKDIR /var/lib/rancast
+VOLUME /var/lib/rancast
+USER 10001:10001
+EXPOSE 8080
+STOPSIGNAL SIGTERM
+HEALTHCHECK --interval=10s --timeout=5s --start-period=60s --retries=3 \
+    CMD ["python3", "-c", "import os, urllib.request; urllib.request.urlopen('http://127.0.0.1:' + os.environ['RANCAST_PORT'] + '/healthz', timeout=4)"]
+ENTRYPOINT ["rancast"]
+CMD ["serve"]

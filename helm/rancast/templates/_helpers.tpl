@@ -1,0 +1,58 @@
+{{- define "rancast.name" -}}
+{{- default .Chart.Name .Values.nameOverride | trunc 63 | trimSuffix "-" -}}
+{{- end -}}
+
+{{/* Name of every object: the release's name, with the chart's behind it unless it is part of it. */}}
+{{- define "rancast.fullname" -}}
+{{- if .Values.fullnameOverride -}}
+{{- .Values.fullnameOverride | trunc 63 | trimSuffix "-" -}}
+{{- else -}}
+{{- $name := default .Chart.Name .Values.nameOverride -}}
+{{- if contains $name .Release.Name -}}
+{{- .Release.Name | trunc 63 | trimSuffix "-" -}}
+{{- else -}}
+{{- printf "%s-%s" .Release.Name $name | trunc 63 | trimSuffix "-" -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
+
+{{/* Labels that a Deployment may never change; free of versions. */}}
+{{- define "rancast.selectorLabels" -}}
+app.kubernetes.io/name: {{ include "rancast.name" . }}
+app.kubernetes.io/instance: {{ .Release.Name }}
+{{- end -}}
+
+{{- define "rancast.labels" -}}
+helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" | trunc 63 | trimSuffix "-" }}
+{{ include "rancast.selectorLabels" . }}
+app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
+app.kubernetes.io/managed-by: {{ .Release.Service }}
+{{- end -}}
+
+{{- define "rancast.serviceAccountName" -}}
+{{- if .Values.serviceAccount.create -}}
+{{- default (include "rancast.fullname" .) .Values.serviceAccount.name -}}
+{{- else -}}
+{{- default "default" .Values.serviceAccount.name -}}
+{{- end -}}
+{{- end -}}
+
+{{/* [registry/]repository, then @digest where there is one, else :tag. */}}
+{{- define "rancast.image" -}}
+{{- with .Values.image -}}
+{{- if .registry -}}{{ .registry | trimSuffix "/" }}/{{- end -}}
+{{- .repository -}}
+{{- if .digest -}}@{{ .digest }}{{- else -}}:{{ .tag | default $.Chart.AppVersion }}{{- end -}}
+{{- end -}}
+{{- end -}}
+
+{{- define "rancast.claimName" -}}
+{{- .Values.persistence.existingClaim | default (printf "%s-journal" (include "rancast.fullname" . | trunc 55 | trimSuffix "-")) -}}
+{{- end -}}
+
+{{/* What would start and then lose data or hang is refused here. */}}
+{{- define "rancast.validate" -}}
+{{- if and .Values.persistence.enabled (gt (int .Values.replicaCount) 1) -}}
+{{- fail "persistence.enabled needs replicaCount 1: the journal has a single writer" -}}
+{{- end -}}
+{{- end -}}
