@@ -1,0 +1,153 @@
+"""A checkpoint: one safetensors file that carries weights and everything needed to trust them.
+
+The metadata holds the configuration, the catalogue's version, where the weights come from, how well
+they did and how they are calibrated, each as JSON. There is no pickle, so opening a file runs
+nothing.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors import SafetensorError, safe_open
+from safetensors.torch import save_file
+from torch import Tensor
+
+from model.config import ForecasterConfig
+from model.errors import CheckpointError
+from model.forecaster import Forecaster
+from model.predictor import ModelIdentity
+
+FORMAT = "rancast-checkpoint/1"
+
+
+@dataclass(frozen=True)
+class Checkpoint:
+    """Weights and their story.
+
+    Attributes:
+        name: Name of the model, for example `rancast-small`.
+        version: Version of the model.
+        config: Shape of the forecaster.
+        weights: Tensors by name.
+        catalogue_version: Version of the KPI catalogue in force at training.
+        training: Provenance: data, seed, recipe, cost.
+        evaluation: Results by task.
+        calibration: Shifts of the quantiles, None where the model is not calibrated.
+        digest: `sha256:…` of the file it was read from, empty before it is written.
+    """
+
+    name: str
+    version: str
+    config: ForecasterConfig
+    weights: Mapping[str, Tensor]
+    catalogue_version: str
+    training: Mapping[str, Any] = field(default_factory=dict)
+    evaluation: Mapping[str, Any] = field(default_factory=dict)
+    calibration: Mapping[str, Any] | None = None
+    digest: str = ""
+
+    @property
+    def identity(self) -> ModelIdentity:
+        """Name, version and digest, as answers carry them."""
+        return ModelIdentity(self.name, self.version, self.digest)
+
+    def build(self) -> Forecaster:
+        """The forecaster with these weights, in inference mode.
+
+        Raises:
+            CheckpointError: The weights do not fit the configuration.
+        """
+        forecaster = Forecaster(self.config)
+        try:
+            forecaster.load_state_dict(dict(self.weights))
+        except RuntimeError as error:
+            raise CheckpointError(
+                f"the weights of {self.name} do not fit their own configuration: {error}"
+            ) from error
+        return forecaster.eval().requires_grad_(False)
+
+
+def save_checkpoint(checkpoint: Checkpoint, path: Path) -> str:
+    """Write a checkpoint in one step, so that no reader ever sees half a file.
+
+    Returns:
+        Its digest, `sha256:…`.
+    """
+    metadata = {
+        "format": FORMAT,
+        "name": checkpoint.name,
+        "version": checkpoint.version,
+        "catalogue_version": checkpoint.catalogue_version,
+        "config": json.dumps(checkpoint.config.to_dict()),
+        "training": json.dumps(dict(checkpoint.training)),
+        "evaluation": json.dumps(dict(checkpoint.evaluation)),
+        "calibration": json.dumps(checkpoint.calibration),
+    }
+    path.parent.mkdir(parents=True, exist_ok=True)
+    partial = path.with_name(f"{path.name}.partial")
+    weights = {name: tensor.detach().contiguous() for name, tensor in checkpoint.weights.items()}
+    save_file(weights, partial, metadata=metadata)
+    os.replace(partial, path)
+    return file_digest(path)
+
+
+def load_checkpoint(path: Path) -> Checkpoint:
+    """Read a checkpoint.
+
+    Raises:
+        CheckpointError: The file is missing, truncated, corrupt, of another kind or of a later
+            format.
+    """
+    try:
+        with safe_open(path, framework="pt") as file:
+            metadata = file.metadata() or {}
+            weights = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+    except FileNotFoundError as error:
+        raise CheckpointError(f"expected a checkpoint at {path}, found no file") from error
+    except (SafetensorError, OSError, ValueError) as error:
+        raise CheckpointError(
+            f"{path} is not a whole safetensors file ({error}); copy it again or train it again"
+        ) from error
+    return _from_metadata(path, metadata, weights)
+
+
+def file_digest(path: Path) -> str:
+    """`sha256:…` of a file's bytes."""
+    with path.open("rb") as file:
+        return f"sha256:{hashlib.file_digest(file, 'sha256').hexdigest()}"
+
+
+def _from_metadata(
+    path: Path, metadata: Mapping[str, str], weights: Mapping[str, Tensor]
+) -> Checkpoint:
+    if metadata.get("format") != FORMAT:
+        raise CheckpointError(
+            f"{path} is a safetensors file of another kind: expected format {FORMAT!r} in its "
+            f"metadata, got {metadata.get('format')!r}"
+        )
+    if bad := [name for name, tensor in weights.items() if not torch.isfinite(tensor).all()]:
+        raise CheckpointError(f"{path} holds weights that are not finite: {bad}")
+    try:
+        checkpoint = Checkpoint(
+            name=metadata["name"],
+            version=metadata["version"],
+            config=ForecasterConfig.from_dict(json.loads(metadata["config"])),
+            weights=weights,
+            catalogue_version=metadata["catalogue_version"],
+            training=json.loads(metadata["training"]),
+            evaluation=json.loads(metadata["evaluation"]),
+            calibration=json.loads(metadata["calibration"]),
+            digest=file_digest(path),
+        )
+    except (KeyError, json.JSONDecodeError) as error:
+        raise CheckpointError(f"the metadata of {path} lacks or garbles {error}") from error
+    checkpoint.build()
+    return checkpoint

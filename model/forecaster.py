@@ -1,0 +1,190 @@
+"""The forecaster: an encoder over patches in which the horizon is a run of empty future tokens.
+
+One forward pass answers any horizon up to the maximum: context tokens carry samples, future tokens
+carry only what is known beforehand, and the head reads quantiles off the future tokens. Attention
+runs over the patches of each KPI; every second block also attends over the KPIs of a cell at the
+same patch, without positions, so the order of the KPIs does not matter.
+
+Parts: RMSNorm (Zhang and Sennrich 2019), rotary positions (Su et al. 2021), query-key normalisation
+(Henry et al. 2020), SwiGLU (Shazeer 2020).
+
+Axis legend: B windows, K KPIs, N patches, F inputs of a token, d width, H heads, D head width,
+P patch, Q quantiles.
+"""
+
+from __future__ import annotations
+
+import math
+from statistics import NormalDist
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+from kpi.catalogue import KpiKind
+from model.attention import Mask, QkNorm, attention
+from model.config import ForecasterConfig
+from model.rotary import RotaryTable, rotary_table
+from model.tokens import Tokens, token_width
+
+NORM_EPS = 1e-6
+
+
+class SelfAttention(nn.Module):
+    """Multi-head attention with query-key normalisation over one axis of the tokens."""
+
+    def __init__(self, config: ForecasterConfig) -> None:
+        super().__init__()
+        self.heads = config.heads
+        self.qkv = nn.Linear(config.width, 3 * config.width, bias=False)
+        self.out = nn.Linear(config.width, config.width, bias=False)
+        self.query_norm = nn.Parameter(torch.ones(config.head_width))
+        self.key_norm = nn.Parameter(torch.ones(config.head_width))
+
+    def forward(self, x: Tensor, visible: Tensor, rope: RotaryTable | None) -> Tensor:
+        """Attend within each row of `x`.
+
+        Args:
+            x: (R, N, d), R independent rows.
+            visible: bool (R, N), which tokens may be looked at.
+            rope: Rotary angles of the N positions, None for an axis without order.
+
+        Returns:
+            (R, N, d).
+        """
+        rows, tokens, width = x.shape
+        q, k, v = self.qkv(x).view(rows, tokens, 3, self.heads, -1).permute(2, 0, 3, 1, 4)
+        mixed = attention(
+            q,  # (R, H, N, D)
+            k,
+            v,
+            mask=Mask(key_valid=visible),
+            rope=rope,
+            qk_norm=QkNorm(self.query_norm, self.key_norm, NORM_EPS),
+        )
+        joined: Tensor = self.out(mixed.transpose(1, 2).reshape(rows, tokens, width))
+        return joined
+
+
+class SwiGlu(nn.Module):
+    """Gated feed-forward layer."""
+
+    def __init__(self, config: ForecasterConfig) -> None:
+        super().__init__()
+        self.gate_and_value = nn.Linear(config.width, 2 * config.feedforward, bias=False)
+        self.out = nn.Linear(config.feedforward, config.width, bias=False)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """(..., d) to (..., d)."""
+        gate, value = self.gate_and_value(x).chunk(2, dim=-1)
+        mixed: Tensor = self.out(functional.silu(gate) * value)
+        return mixed
+
+
+class Block(nn.Module):
+    """Attention over time, in every second block also over the KPIs, then the feed-forward."""
+
+    def __init__(self, config: ForecasterConfig, *, across_kpis: bool) -> None:
+        super().__init__()
+        self.time_norm = nn.RMSNorm(config.width, eps=NORM_EPS)
+        self.time_attention = SelfAttention(config)
+        self.kpi_norm = nn.RMSNorm(config.width, eps=NORM_EPS) if across_kpis else None
+        self.kpi_attention = SelfAttention(config) if across_kpis else None
+        self.mix_norm = nn.RMSNorm(config.width, eps=NORM_EPS)
+        self.mix = SwiGlu(config)
+
+    def forward(self, x: Tensor, visible: Tensor, rope: RotaryTable) -> Tensor:
+        """Tokens (B, K, N, d) and their visibility (B, K, N) to tokens (B, K, N, d)."""
+        over_time = self.time_attention(
+            self.time_norm(x).flatten(0, 1), visible.flatten(0, 1), rope
+        )  # (B * K, N, d)
+        x = x + over_time.unflatten(0, x.shape[:2])
+        if self.kpi_attention is not None and self.kpi_norm is not None:
+            by_patch = self.kpi_norm(x).transpose(1, 2)  # (B, N, K, d)
+            seen = visible.transpose(1, 2).flatten(0, 1)  # (B * N, K)
+            across = self.kpi_attention(by_patch.flatten(0, 1), seen, None)
+            x = x + across.unflatten(0, by_patch.shape[:2]).transpose(1, 2)
+        mixed: Tensor = x + self.mix(self.mix_norm(x))
+        return mixed
+
+
+class Embedding(nn.Module):
+    """From the inputs of a token to its width: a small network beside a linear path."""
+
+    def __init__(self, config: ForecasterConfig) -> None:
+        super().__init__()
+        inputs = token_width(config)
+        self.hidden = nn.Linear(inputs, 2 * config.width)
+        self.out = nn.Linear(2 * config.width, config.width)
+        self.linear = nn.Linear(inputs, config.width, bias=False)
+        self.kind = nn.Embedding(len(KpiKind), config.width)
+
+    def forward(self, inputs: Tensor, kinds: Tensor) -> Tensor:
+        """Inputs (B, K, N, F) and kinds (B, K) to tokens (B, K, N, d)."""
+        mixed = self.out(functional.silu(self.hidden(inputs))) + self.linear(inputs)
+        embedded: Tensor = mixed + self.kind(kinds)[:, :, None]
+        return embedded
+
+
+class QuantileHead(nn.Module):
+    """From a future token to the quantiles of its P samples, in scaled space and unsorted."""
+
+    def __init__(self, config: ForecasterConfig) -> None:
+        super().__init__()
+        self.shape = (config.patch, len(config.levels))
+        self.norm = nn.RMSNorm(config.width, eps=NORM_EPS)
+        self.hidden = nn.Linear(config.width, 2 * config.width)
+        self.out = nn.Linear(2 * config.width, config.patch * len(config.levels))
+
+    def forward(self, x: Tensor) -> Tensor:
+        """(B, K, N, d) to (B, K, N * P, Q)."""
+        quantiles = self.out(functional.silu(self.hidden(self.norm(x))))
+        shaped: Tensor = quantiles.unflatten(-1, self.shape).flatten(2, 3)  # (B, K, N * P, Q)
+        return shaped
+
+
+class Forecaster(nn.Module):
+    """The whole model. It keeps weights only: no statistics, no cache, no state of a request."""
+
+    def __init__(self, config: ForecasterConfig) -> None:
+        super().__init__()
+        self.config = config
+        self.embedding = Embedding(config)
+        self.blocks = nn.ModuleList(
+            Block(config, across_kpis=index % 2 == 1) for index in range(config.layers)
+        )
+        self.head = QuantileHead(config)
+        self._initialise()
+
+    def forward(self, tokens: Tokens) -> Tensor:
+        """Quantiles in scaled space, unsorted: (B, K, future samples, Q)."""
+        context_patches = tokens.inputs.shape[2] - tokens.future_patches
+        positions = torch.arange(-context_patches, tokens.future_patches)
+        rope = rotary_table(positions, self.config.head_width, self.config.rope_base)
+        x = self.embedding(tokens.inputs, tokens.kinds)  # (B, K, N, d)
+        for block in self.blocks:
+            x = block(x, tokens.visible, rope)
+        quantiles: Tensor = self.head(x[:, :, context_patches:])
+        return quantiles
+
+    def parameter_count(self) -> int:
+        """Number of weights."""
+        return sum(p.numel() for p in self.parameters())
+
+    def _initialise(self) -> None:
+        """Small normal weights; paths into the residual stream shrink with depth (GPT-2's rule)."""
+        residual = 0.02 / math.sqrt(2 * self.config.layers)
+        for name, module in self.named_modules():
+            if isinstance(module, nn.Linear):
+                is_residual = name.endswith((".out",)) and name.startswith("blocks")
+                std = residual if is_residual else 1 / math.sqrt(3 * module.in_features)
+                nn.init.normal_(module.weight, std=std)
+                if module.bias is not None:
+                    nn.init.zeros_(module.bias)
+            elif isinstance(module, nn.Embedding):
+                nn.init.normal_(module.weight, std=0.02)
+        nn.init.zeros_(self.head.out.weight)
+        normal = NormalDist()
+        start = torch.tensor([normal.inv_cdf(level) for level in self.config.levels])  # (Q,)
+        with torch.no_grad():
+            self.head.out.bias.copy_(start.repeat(self.config.patch))

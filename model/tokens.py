@@ -1,0 +1,260 @@
+"""Tokens: what the forecaster sees of a window, patch by patch.
+
+A token covers P samples of one KPI. Context tokens carry values; future tokens carry none. Both
+carry what was seen one day and one week earlier, the calendar, and a few scalars. Each group of
+inputs is one function, named in the configuration, so a later version can add groups and still
+load a checkpoint that was trained without them.
+
+Axis legend: B windows, K KPIs, T samples of history, N patches (context then future), P patch,
+F inputs of a token.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from model import lags, scaling
+from model.calendar import CALENDAR_WIDTH
+from model.config import ForecasterConfig
+from model.lags import DAY_MS, WEEK_MS
+from model.scaling import ScaleStats
+
+RECENT_STEPS = 16
+RECENT_MEANS = (16, 64, 256)
+SCALARS = 10
+
+
+@dataclass(frozen=True)
+class Series:
+    """Windows of one sampling step as tensors, right-aligned at the origin.
+
+    Attributes:
+        values: float32 (B, K, T), NaN where missing; shorter histories are padded with NaN in
+            front.
+        step_ms: Length of a sample.
+        calendar: (B, N, 14) for the context patches and then the future ones.
+        kinds: int64 (B, K), index of the KPI's kind.
+        lower: float32 (B, K), least possible value, -inf where there is none.
+        upper: float32 (B, K), greatest possible value, inf where there is none.
+        present: bool (B, K), False for a KPI that only fills the batch up.
+    """
+
+    values: Tensor
+    step_ms: int
+    calendar: Tensor
+    kinds: Tensor
+    lower: Tensor
+    upper: Tensor
+    present: Tensor
+
+
+@dataclass(frozen=True)
+class Tokens:
+    """What the forecaster takes in, and what is needed to read its answer.
+
+    Attributes:
+        inputs: float32 (B, K, N, F).
+        visible: bool (B, K, N), False for a patch without any sample and for absent KPIs.
+        kinds: int64 (B, K).
+        future_patches: How many of the N patches lie after the origin.
+        stats: Scaling of each series.
+    """
+
+    inputs: Tensor
+    visible: Tensor
+    kinds: Tensor
+    future_patches: int
+    stats: ScaleStats
+
+
+@dataclass(frozen=True)
+class _Draft:
+    """Intermediate values that the input groups share."""
+
+    series: Series
+    config: ForecasterConfig
+    scaled: Tensor  # (B, K, T), NaN where missing
+    smooth: Tensor  # (B, K, T), for daily lags
+    stats: ScaleStats
+    context_patches: int
+    future_patches: int
+
+    @property
+    def first(self) -> int:
+        """Position of the first context sample; the origin is at T."""
+        return self.scaled.shape[-1] - self.context_patches * self.config.patch
+
+    @property
+    def last(self) -> int:
+        """One past the last future sample."""
+        return self.scaled.shape[-1] + self.future_patches * self.config.patch
+
+    def patched(self, samples: Tensor) -> Tensor:
+        """(B, K, M) for all positions as (B, K, N, P)."""
+        return samples.reshape(*samples.shape[:-1], -1, self.config.patch)
+
+    def future_only(self, inputs: Tensor) -> Tensor:
+        """(B, K, W) or (B, K, F, W) on the future tokens, zero on the context: (B, K, N, W)."""
+        if inputs.dim() == 3:
+            inputs = inputs[:, :, None].expand(-1, -1, self.future_patches, -1)
+        padding = (0, 0, self.context_patches, 0)
+        return torch.nn.functional.pad(inputs, padding)
+
+
+def context_patches(config: ForecasterConfig, history_steps: int) -> int:
+    """How many patches of context a history of this many samples fills, at least one."""
+    return max(1, min(config.context_patches, math.ceil(history_steps / config.patch)))
+
+
+def build_tokens(series: Series, config: ForecasterConfig, future_patches: int) -> Tokens:
+    """Tokens of a batch; only the last `context_steps` samples enter as values and set the scale.
+
+    Args:
+        series: Histories of one sampling step.
+        config: Shape of the forecaster.
+        future_patches: How many patches of the future to append.
+    """
+    patches = context_patches(config, series.values.shape[-1])
+    lacking = patches * config.patch - series.values.shape[-1]
+    history = torch.nn.functional.pad(series.values, (max(0, lacking), 0), value=torch.nan)
+    context = history[..., -patches * config.patch :]
+    stats = scaling.measure(context)
+    scaled = scaling.scale(history, stats)
+    draft = _Draft(
+        series=series,
+        config=config,
+        scaled=scaled,
+        smooth=lags.smoothed(scaled, series.step_ms),
+        stats=stats,
+        context_patches=patches,
+        future_patches=future_patches,
+    )
+    inputs = torch.cat([_GROUPS[name](draft) for name in config.inputs], dim=-1)
+    seen = ~torch.isnan(draft.patched(context)).all(-1)  # (B, K, Nc)
+    visible = torch.nn.functional.pad(seen, (0, future_patches), value=True)
+    visible = visible & series.present[..., None]
+    return Tokens(inputs, visible, series.kinds, future_patches, stats)
+
+
+def token_width(config: ForecasterConfig) -> int:
+    """Number of inputs F of a token."""
+    widths = {
+        "value": 2 * config.patch,
+        "day_lag": 2 * config.patch,
+        "week_lag": 2 * config.patch,
+        "day_mean": 3 * config.patch,
+        "week_mean": 3 * config.patch,
+        "month_mean": 2 * config.patch,
+        "recent": 2 * RECENT_STEPS + len(RECENT_MEANS),
+        "calendar": CALENDAR_WIDTH,
+        "scalars": SCALARS,
+    }
+    return sum(widths[name] for name in config.inputs)
+
+
+def _with_mask(samples: Tensor) -> Tensor:
+    """Samples (..., P) with NaN as zero, beside their mask: (..., 2P)."""
+    seen = ~torch.isnan(samples)
+    return torch.cat([torch.where(seen, samples, 0), seen.to(samples.dtype)], dim=-1)
+
+
+def _value(draft: _Draft) -> Tensor:
+    context = draft.scaled[..., draft.first :]
+    future = context.new_full((*context.shape[:-1], draft.last - draft.scaled.shape[-1]), torch.nan)
+    return _with_mask(draft.patched(torch.cat([context, future], dim=-1)))
+
+
+def _lag(draft: _Draft, history: Tensor, period_ms: int) -> Tensor:
+    period = lags.period_steps(period_ms, draft.series.step_ms)
+    if period is None:
+        shape = (*draft.scaled.shape[:-1], draft.last - draft.first)
+        return _with_mask(draft.patched(draft.scaled.new_full(shape, torch.nan)))
+    samples = lags.lagged(history, draft.first, draft.last, period, 1)[..., 0]
+    return _with_mask(draft.patched(samples))
+
+
+def _mean(draft: _Draft, history: Tensor, period_ms: int, repeats: int) -> Tensor:
+    period = lags.period_steps(period_ms, draft.series.step_ms)
+    if period is None:
+        patches = draft.context_patches + draft.future_patches
+        return draft.scaled.new_zeros(*draft.scaled.shape[:-1], patches, 3 * draft.config.patch)
+    found = lags.moments(lags.lagged(history, draft.first, draft.last, period, repeats))
+    return torch.cat([draft.patched(part) for part in found], dim=-1)
+
+
+def _month_mean(draft: _Draft) -> Tensor:
+    period = lags.period_steps(DAY_MS, draft.series.step_ms)
+    patch = draft.config.patch
+    if period is None:
+        return draft.future_only(draft.scaled.new_zeros(*draft.scaled.shape[:-1], 2 * patch))
+    steps = draft.scaled.shape[-1]
+    found = lags.moments(lags.lagged(draft.smooth, steps, draft.last, period, 28))
+    parts = [draft.patched(found.mean), draft.patched(found.seen_ratio)]
+    return draft.future_only(torch.cat(parts, dim=-1))
+
+
+def _recent(draft: _Draft) -> Tensor:
+    context = draft.scaled[..., draft.first :]
+    means = [lags.moments(context[..., -length:]).mean[..., None] for length in RECENT_MEANS]
+    last = _with_mask(context[..., -RECENT_STEPS:])
+    missing = 2 * RECENT_STEPS - last.shape[-1]
+    last = torch.nn.functional.pad(last, (missing, 0))
+    return draft.future_only(torch.cat([last, *means], dim=-1))
+
+
+def _calendar(draft: _Draft) -> Tensor:
+    kpis = draft.scaled.shape[1]
+    return draft.series.calendar[:, None].expand(-1, kpis, -1, -1)
+
+
+def _scalars(draft: _Draft) -> Tensor:
+    series, stats = draft.series, draft.stats
+    mean, spread = stats.mean[..., 0], stats.spread[..., 0]  # (B, K)
+    zero = torch.asinh(-mean / spread).float()
+    lower = torch.asinh((series.lower.double() - mean) / spread).float()
+    upper = torch.asinh((series.upper.double() - mean) / spread).float()
+    context = draft.scaled[..., draft.first :]
+    step_seconds = series.step_ms / 1000
+    whole = torch.ones_like(zero)
+    per_series = [
+        whole * (math.log(step_seconds) - math.log(900)) / 4,
+        whole * (math.log(DAY_MS / series.step_ms) - math.log(96)) / 4,
+        zero.clamp(-8, 8),
+        torch.where(torch.isfinite(lower), lower.clamp(-8, 8), 0),
+        torch.where(torch.isfinite(upper), upper.clamp(-8, 8), 0),
+        torch.isfinite(upper).float(),
+        torch.log(spread / mean.abs().clamp(min=1e-30)).clamp(-5, 5).float() / 2,
+        _gap_ratio(context),
+        torch.log1p((~torch.isnan(context)).float().sum(-1)) / 4,
+    ]
+    patches = draft.context_patches + draft.future_patches
+    shared = torch.stack(per_series, dim=-1)[:, :, None].expand(-1, -1, patches, -1)
+    is_future = draft.future_only(whole[..., None])
+    return torch.cat([shared, is_future], dim=-1)
+
+
+def _gap_ratio(context: Tensor) -> Tensor:
+    """Share missing between the first sample seen and the origin; padding in front counts not."""
+    seen = ~torch.isnan(context)
+    steps = context.shape[-1]
+    first = torch.where(seen, torch.arange(steps), steps).amin(-1)  # (B, K)
+    span = (steps - first).clamp(min=1)
+    return 1 - seen.sum(-1) / span
+
+
+_GROUPS: Mapping[str, Callable[[_Draft], Tensor]] = {
+    "value": _value,
+    "day_lag": lambda draft: _lag(draft, draft.smooth, DAY_MS),
+    "week_lag": lambda draft: _lag(draft, draft.smooth, WEEK_MS),
+    "day_mean": lambda draft: _mean(draft, draft.smooth, DAY_MS, 7),
+    "week_mean": lambda draft: _mean(draft, draft.smooth, WEEK_MS, 4),
+    "month_mean": _month_mean,
+    "recent": _recent,
+    "calendar": _calendar,
+    "scalars": _scalars,
+}

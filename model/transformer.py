@@ -1,0 +1,169 @@
+"""The Transformer as a Predictor: windows in, forecasts out, whatever their length, step and KPIs.
+
+Windows are grouped by step and number of KPIs; within a group shorter histories are padded in front
+with samples that the model cannot see, so a forecast does not depend on its neighbours in the
+batch.
+
+Axis legend: B windows, K KPIs, T samples of history, N patches, H steps, L levels.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from collections.abc import Sequence
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from kpi.catalogue import Catalogue, KpiKind
+from kpi.window import KpiWindow
+from model import scaling, tokens
+from model.calendar import calendar_inputs
+from model.checkpoint import Checkpoint
+from model.config import ForecasterConfig
+from model.errors import HorizonError
+from model.lags import WEEK_MS
+from model.predictor import ContextSpan, Forecast, ModelIdentity, Rung
+from model.quantiles import at_levels, check_levels, uninformed, within_limits
+
+MAX_BATCH_WINDOWS = 32
+LAG_WEEKS = 4
+MAX_HISTORY_STEPS = 6_000
+"""Bound on what one window may bring into the model, whatever is stored or sent."""
+
+_KINDS = {kind: index for index, kind in enumerate(KpiKind)}
+
+
+class TransformerPredictor:
+    """Forecasts of a trained checkpoint."""
+
+    def __init__(self, checkpoint: Checkpoint, catalogue: Catalogue) -> None:
+        self._checkpoint = checkpoint
+        self._catalogue = catalogue
+        self._forecaster = checkpoint.build()
+
+    @property
+    def identity(self) -> ModelIdentity:
+        """Who answers."""
+        return self._checkpoint.identity
+
+    @property
+    def config(self) -> ForecasterConfig:
+        """Shape of the forecaster."""
+        return self._checkpoint.config
+
+    @property
+    def max_horizon(self) -> int:
+        """Longest horizon in steps."""
+        return self.config.max_horizon
+
+    @property
+    def level_range(self) -> tuple[float, float]:
+        """Lowest and highest trained quantile level."""
+        return self.config.levels[0], self.config.levels[-1]
+
+    def predict(
+        self, windows: Sequence[KpiWindow], horizon: int, levels: Sequence[float]
+    ) -> list[Forecast]:
+        """Forecast each window; see `Predictor.predict`."""
+        if not 1 <= horizon <= self.max_horizon:
+            raise HorizonError(
+                f"expected a horizon of 1 to {self.max_horizon} steps, got {horizon}"
+            )
+        check_levels(levels, *self.level_range)
+        groups: dict[tuple[int, int, int], list[int]] = defaultdict(list)
+        for index, window in enumerate(windows):
+            patches = tokens.context_patches(self.config, window.steps)
+            groups[window.step_ms, len(window.kpis), patches].append(index)
+        forecasts: dict[int, Forecast] = {}
+        for members in groups.values():
+            for begin in range(0, len(members), MAX_BATCH_WINDOWS):
+                chunk = members[begin : begin + MAX_BATCH_WINDOWS]
+                answered = self._predict_alike([windows[i] for i in chunk], horizon, levels)
+                forecasts.update(zip(chunk, answered, strict=True))
+        return [forecasts[index] for index in range(len(windows))]
+
+    def _predict_alike(
+        self, windows: Sequence[KpiWindow], horizon: int, levels: Sequence[float]
+    ) -> list[Forecast]:
+        """Forecast windows of one step and one number of KPIs."""
+        future_patches = math.ceil(horizon / self.config.patch)
+        series = self._series(windows, future_patches)
+        with torch.inference_mode():
+            built = tokens.build_tokens(series, self.config, future_patches)
+            scaled = self._forecaster(built)[:, :, :horizon]  # (B, K, H, Q)
+            wanted = at_levels(scaled, self.config.levels, levels)  # (B, K, H, L)
+            values = scaling.unscale(wanted, built.stats)
+            values = within_limits(values, series.lower.double(), series.upper.double())
+        return [
+            self._forecast(window, values[index].numpy(), levels)
+            for index, window in enumerate(windows)
+        ]
+
+    def _series(self, windows: Sequence[KpiWindow], future_patches: int) -> tokens.Series:
+        """Right-aligned tensors of windows that share a step and a number of KPIs."""
+        step_ms, kpis = windows[0].step_ms, len(windows[0].kpis)
+        config = self.config
+        kept = config.context_steps + LAG_WEEKS * WEEK_MS // step_ms
+        kept = max(config.context_steps, min(kept, MAX_HISTORY_STEPS))
+        steps = min(kept, max(window.steps for window in windows))
+        values = np.full((len(windows), kpis, steps), np.nan, dtype=np.float32)
+        for row, window in zip(values, windows, strict=True):
+            recent = window.values[:, -steps:] if steps else window.values[:, :0]
+            row[:, steps - recent.shape[1] :] = recent
+        patch_ms = config.patch * step_ms
+        patches = tokens.context_patches(config, steps)
+        offsets = patch_ms * np.arange(-patches, future_patches)  # (N,)
+        entries = [[self._catalogue.resolve(name) for name in w.kpis] for w in windows]
+        return tokens.Series(
+            values=torch.from_numpy(values),
+            step_ms=step_ms,
+            calendar=torch.from_numpy(
+                np.stack(
+                    [
+                        calendar_inputs(w.end_ms + offsets, patch_ms, step_ms, w.time_zone)
+                        for w in windows
+                    ]
+                )
+            ),
+            kinds=torch.tensor([[_KINDS[kpi.kind] for kpi in row] for row in entries]),
+            lower=torch.tensor(
+                [[-math.inf if k.lower is None else k.lower for k in row] for row in entries]
+            ),
+            upper=torch.tensor(
+                [[math.inf if k.upper is None else k.upper for k in row] for row in entries]
+            ),
+            present=torch.ones(len(windows), kpis, dtype=torch.bool),
+        )
+
+    def _forecast(
+        self, window: KpiWindow, values: NDArray[np.float64], levels: Sequence[float]
+    ) -> Forecast:
+        """Put values (K, H, L) and their provenance together."""
+        context = window.values[:, -self.config.context_steps :]
+        seen = ~np.isnan(context)  # (K, C)
+        for row, name in enumerate(window.kpis):
+            if not seen[row].any():
+                values[row] = uninformed(self._catalogue.resolve(name), levels)
+        newest = np.flatnonzero(seen.any(axis=0))
+        start_ms = window.end_ms - context.shape[1] * window.step_ms
+        return Forecast(
+            cell=window.cell,
+            kpis=window.kpis,
+            start_ms=window.end_ms,
+            step_ms=window.step_ms,
+            levels=tuple(levels),
+            values=values.astype(np.float32),
+            model=self.identity,
+            rung=Rung.FULL if len(newest) else Rung.BASELINE,
+            context=ContextSpan(
+                start_ms=start_ms,
+                end_ms=window.end_ms,
+                missing_ratio=float(1 - seen.mean()) if seen.size else 1.0,
+                newest_ms=(
+                    start_ms + (int(newest[-1]) + 1) * window.step_ms if len(newest) else None
+                ),
+            ),
+        )

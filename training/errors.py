@@ -1,0 +1,20 @@
+"""What can go wrong in training, as one tree of exceptions.
+
+TrainingError
+  DataError    data that cannot be trained on or tested with
+  ResumeError  a saved state that belongs to another run
+"""
+
+from __future__ import annotations
+
+
+class TrainingError(Exception):
+    """Base of all errors of the training package."""
+
+
+class DataError(TrainingError):
+    """Data too short, too sparse or of the wrong kind; the message says what was expected."""
+
+
+class ResumeError(TrainingError):
+    """The saved state of a run does not belong to the run that was asked for."""

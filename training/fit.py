@@ -1,0 +1,301 @@
+"""Fit a forecaster: pinball loss, AdamW with warm-up and cosine, averaged weights, early stop.
+
+Every step's data are a pure function of (seed, step), and the state is saved as it goes, so a run
+that was killed ends with the same weights as one that was not.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from model import scaling
+from model.config import ForecasterConfig
+from model.forecaster import Forecaster
+from model.tokens import build_tokens
+from training.batch import TrainingBatch
+from training.loss import pinball
+from training.source import Source
+from training.state import (
+    RunState,
+    load_state,
+    optimiser_moments,
+    restore_moments,
+    save_state,
+)
+
+VALIDATION_STREAM = 1
+TRAINING_STREAM = 0
+
+
+@dataclass(frozen=True)
+class FitConfig:
+    """How to train; the checkpoint carries it.
+
+    Attributes:
+        seed: Of the first weights and of all data drawn.
+        steps: Optimiser steps of the whole schedule.
+        batches_per_step: Batches whose gradients are added up; each has one sampling step, so more
+            of them make a step less one-sided.
+        learning_rate: Peak, reached after `warmup_steps`, then cosine down to 2 %.
+        warmup_steps: Steps of linear warm-up.
+        weight_decay: AdamW's, on matrices only.
+        gradient_norm: Gradients are clipped to this norm.
+        average_decay: Of the moving average of the weights.
+        evaluate_every: Steps between validations.
+        validation_batches: Batches in a validation, the same ones each time.
+        patience: Validations without improvement after which the run stops early.
+        save_every_seconds: Wall time between saved states.
+    """
+
+    seed: int = 0
+    steps: int = 2_000
+    batches_per_step: int = 2
+    learning_rate: float = 2e-3
+    warmup_steps: int = 100
+    weight_decay: float = 0.05
+    gradient_norm: float = 1.0
+    average_decay: float = 0.998
+    evaluate_every: int = 200
+    validation_batches: int = 16
+    patience: int = 10
+    save_every_seconds: float = 60.0
+
+    def __post_init__(self) -> None:
+        for name in ("steps", "batches_per_step", "evaluate_every", "validation_batches"):
+            if getattr(self, name) < 1:
+                raise ValueError(f"expected {name} of at least 1, got {getattr(self, name)}")
+
+
+@dataclass(frozen=True)
+class Progress:
+    """Where a run stands, for a progress bar or a log.
+
+    Attributes:
+        step: Steps done.
+        steps: Steps of the schedule.
+        loss: Training loss, smoothed over about fifty steps.
+        validation_loss: The latest one, None before the first.
+        steps_per_second: Over the whole time this process ran.
+        seconds_left: At that speed.
+    """
+
+    step: int
+    steps: int
+    loss: float
+    validation_loss: float | None
+    steps_per_second: float
+    seconds_left: float
+
+
+@dataclass(frozen=True)
+class FitResult:
+    """The averaged weights with the lowest validation loss, and how the run went."""
+
+    weights: dict[str, Tensor]
+    steps: int
+    stopped_early: bool
+    best_loss: float
+    losses: Sequence[tuple[int, float]] = field(default_factory=list)
+
+
+def run_fingerprint(fit: FitConfig, model: ForecasterConfig, data: Sequence[str]) -> str:
+    """A digest of all that decides a run's outcome; a saved state is only good for the same one."""
+    story: dict[str, Any] = {"fit": asdict(fit), "model": model.to_dict(), "data": list(data)}
+    story["fit"].pop("save_every_seconds")
+    return hashlib.sha256(json.dumps(story, sort_keys=True).encode()).hexdigest()
+
+
+def batch_loss(forecaster: Forecaster, batch: TrainingBatch) -> Tensor:
+    """Pinball loss of one batch in scaled space, a scalar with a gradient."""
+    config = forecaster.config
+    future_patches = batch.target.shape[-1] // config.patch
+    tokens = build_tokens(batch.series, config, future_patches)
+    target = scaling.scale(batch.target, tokens.stats)
+    limit = scaling.INVERSE_LIMIT
+    seen = tokens.visible[..., : -tokens.future_patches].any(-1)  # (B, K)
+    target = torch.where(seen[..., None], target.clamp(-limit, limit), torch.nan)
+    return pinball(forecaster(tokens), target, config.levels)
+
+
+def fit(
+    fit_config: FitConfig,
+    model_config: ForecasterConfig,
+    training: Source,
+    validation: Source,
+    *,
+    state_path: Path | None = None,
+    data: Sequence[str] = (),
+    start_weights: dict[str, Tensor] | None = None,
+    on_progress: Callable[[Progress], None] = lambda _: None,
+) -> FitResult:
+    """Train until the schedule ends or validation stops getting better.
+
+    Args:
+        fit_config: How.
+        model_config: What.
+        training: Batches to learn from.
+        validation: Batches to judge by; the same ones each time.
+        state_path: Where the state is kept; a state found there is gone on from.
+        data: Names of the data, part of the run's fingerprint.
+        start_weights: Weights to go on from, instead of random ones.
+        on_progress: Called after every step.
+
+    Raises:
+        ResumeError: A state was found that belongs to another run.
+        KeyboardInterrupt: Stopped by hand; the state was saved first.
+    """
+    fingerprint = run_fingerprint(fit_config, model_config, data)
+    torch.manual_seed(fit_config.seed)
+    forecaster = Forecaster(model_config)
+    if start_weights is not None:
+        forecaster.load_state_dict(start_weights)
+    state = load_state(state_path, fingerprint) if state_path else None
+    if state is None:
+        weights = _copy(dict(forecaster.state_dict()))
+        state = RunState(0, weights, _copy(weights), _copy(weights))
+    forecaster.load_state_dict(state.weights)
+    run = _Run(fit_config, forecaster, state, training, validation, on_progress)
+
+    def save() -> None:
+        if state_path:
+            save_state(run.snapshot(), state_path, fingerprint)
+
+    try:
+        return run.until_done(save)
+    except KeyboardInterrupt:
+        save()
+        raise
+
+
+class _Run:
+    """One process's part of a run."""
+
+    def __init__(
+        self,
+        config: FitConfig,
+        forecaster: Forecaster,
+        state: RunState,
+        training: Source,
+        validation: Source,
+        on_progress: Callable[[Progress], None],
+    ) -> None:
+        self.config = config
+        self.forecaster = forecaster
+        self.state = state
+        self.training = training
+        self.on_progress = on_progress
+        self.parameters = dict(forecaster.named_parameters())
+        matrices = [p for p in self.parameters.values() if p.dim() >= 2]
+        vectors = [p for p in self.parameters.values() if p.dim() < 2]
+        self.optimiser = torch.optim.AdamW(
+            [
+                {"params": matrices, "weight_decay": config.weight_decay},
+                {"params": vectors, "weight_decay": 0.0},
+            ],
+            lr=config.learning_rate,
+            betas=(0.9, 0.95),
+        )
+        restore_moments(self.optimiser, self.parameters, state.moments, state.step)
+        self.judge = Forecaster(forecaster.config).eval().requires_grad_(False)
+        self.validation = [
+            validation.batch(np.random.default_rng([config.seed, VALIDATION_STREAM, index]))
+            for index in range(config.validation_batches)
+        ]
+        self.smoothed_loss = math.nan
+        self.started_at = time.monotonic()
+        self.started_step = state.step
+
+    def until_done(self, save: Callable[[], None]) -> FitResult:
+        """Step, judge and save until the end; the result is the best average."""
+        config, state = self.config, self.state
+        saved_at = time.monotonic()
+        while state.step < config.steps and state.stale_evaluations < config.patience:
+            self._step()
+            if state.step % config.evaluate_every == 0 or state.step == config.steps:
+                self._evaluate()
+            self.on_progress(self._progress())
+            if time.monotonic() - saved_at > config.save_every_seconds:
+                save()
+                saved_at = time.monotonic()
+        save()
+        return FitResult(
+            weights=state.best,
+            steps=state.step,
+            stopped_early=state.step < config.steps,
+            best_loss=state.best_loss,
+            losses=state.losses,
+        )
+
+    def snapshot(self) -> RunState:
+        """The state with the current weights and moments in it."""
+        self.state.weights = dict(self.forecaster.state_dict())
+        self.state.moments = optimiser_moments(self.optimiser, self.parameters)
+        return self.state
+
+    def _step(self) -> None:
+        config, state = self.config, self.state
+        for group in self.optimiser.param_groups:
+            group["lr"] = learning_rate(config, state.step)
+        self.optimiser.zero_grad(set_to_none=True)
+        total = 0.0
+        for part in range(config.batches_per_step):
+            rng = np.random.default_rng([config.seed, TRAINING_STREAM, state.step, part])
+            loss = batch_loss(self.forecaster, self.training.batch(rng)) / config.batches_per_step
+            loss.backward()  # type: ignore[no-untyped-call]
+            total += float(loss)
+        torch.nn.utils.clip_grad_norm_(self.parameters.values(), config.gradient_norm)
+        self.optimiser.step()
+        state.step += 1
+        decay = min(config.average_decay, state.step / (state.step + 10))
+        for name, weight in self.forecaster.state_dict().items():
+            state.average[name].lerp_(weight, 1 - decay)
+        known = not math.isnan(self.smoothed_loss)
+        self.smoothed_loss = 0.98 * self.smoothed_loss + 0.02 * total if known else total
+
+    def _evaluate(self) -> None:
+        state = self.state
+        self.judge.load_state_dict(state.average)
+        with torch.inference_mode():
+            losses = [float(batch_loss(self.judge, batch)) for batch in self.validation]
+        loss = sum(losses) / len(losses)
+        state.losses.append((state.step, loss))
+        if loss < state.best_loss:
+            state.best_loss, state.best = loss, _copy(state.average)
+            state.stale_evaluations = 0
+        else:
+            state.stale_evaluations += 1
+
+    def _progress(self) -> Progress:
+        state = self.state
+        speed = (state.step - self.started_step) / max(time.monotonic() - self.started_at, 1e-9)
+        return Progress(
+            step=state.step,
+            steps=self.config.steps,
+            loss=self.smoothed_loss,
+            validation_loss=state.losses[-1][1] if state.losses else None,
+            steps_per_second=speed,
+            seconds_left=(self.config.steps - state.step) / max(speed, 1e-9),
+        )
+
+
+def learning_rate(config: FitConfig, step: int) -> float:
+    """Linear warm-up, then cosine down to 2 % of the peak at the last step."""
+    if step < config.warmup_steps:
+        return config.learning_rate * (step + 1) / config.warmup_steps
+    done = (step - config.warmup_steps) / max(1, config.steps - config.warmup_steps)
+    return config.learning_rate * (0.02 + 0.98 * 0.5 * (1 + math.cos(math.pi * min(done, 1.0))))
+
+
+def _copy(weights: dict[str, Tensor]) -> dict[str, Tensor]:
+    return {name: tensor.detach().clone() for name, tensor in weights.items()}

@@ -1,0 +1,165 @@
+"""Where training batches come from: synthetic cells, the user's own windows, or both.
+
+A source is a pure function of (seed, step), so a run that was killed goes on exactly where it was.
+
+Axis legend: B windows, K KPIs, T samples of history, H future samples.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kpi.catalogue import Catalogue, KpiKind
+from kpi.window import KpiWindow
+from model.config import ForecasterConfig
+from training.batch import TrainingBatch, make_batch
+from training.errors import DataError
+from training.synthetic import BatchSpec, sample_batch
+
+MIN_CONTEXT_PATCHES = 2
+DRAWS_A_WINDOW = 8
+
+
+class Source(Protocol):
+    """Anything that gives a batch for a generator of random numbers."""
+
+    def batch(self, rng: np.random.Generator) -> TrainingBatch:
+        """The batch that `rng` leads to."""
+
+
+@dataclass(frozen=True)
+class SyntheticSource:
+    """Synthetic cells made as they are needed, never stored."""
+
+    config: ForecasterConfig
+    spec: BatchSpec
+
+    def batch(self, rng: np.random.Generator) -> TrainingBatch:
+        """A batch of one sampling step, context length and horizon."""
+        drawn = sample_batch(rng, self.spec)
+        steps = drawn.values.shape[-1] - drawn.horizon
+        return make_batch(
+            drawn.values[..., :steps],
+            drawn.target,
+            self.config,
+            origin_ms=drawn.start_ms + steps * drawn.step_ms,
+            step_ms=drawn.step_ms,
+            kinds=drawn.kinds,
+            lower=drawn.lower,
+            upper=drawn.upper,
+        )
+
+
+@dataclass(frozen=True)
+class MixedSource:
+    """Draws from several sources with given shares."""
+
+    sources: Sequence[Source]
+    shares: Sequence[float]
+
+    def batch(self, rng: np.random.Generator) -> TrainingBatch:
+        """A batch of one of the sources."""
+        return self.sources[int(rng.choice(len(self.sources), p=self.shares))].batch(rng)
+
+
+class WindowSource:
+    """Random origins in recorded windows of the user's cells."""
+
+    def __init__(
+        self,
+        windows: Sequence[KpiWindow],
+        config: ForecasterConfig,
+        catalogue: Catalogue,
+        *,
+        series_per_batch: int = 32,
+        max_history_steps: int = 1_440,
+    ) -> None:
+        """Group the windows by step and number of KPIs, since a batch has one of each.
+
+        Raises:
+            DataError: No window is long enough to hold a context and a future.
+        """
+        self._config = config
+        self._series_per_batch = series_per_batch
+        self._max_history_steps = max_history_steps
+        shortest = (MIN_CONTEXT_PATCHES + 1) * config.patch
+        groups: dict[tuple[int, int], list[KpiWindow]] = defaultdict(list)
+        for window in windows:
+            if window.steps >= shortest:
+                groups[window.step_ms, len(window.kpis)].append(window)
+        if not groups:
+            longest = max((window.steps for window in windows), default=0)
+            raise DataError(
+                f"expected at least one cell with {shortest} samples in a row on one grid, "
+                f"the longest has {longest}; add more history"
+            )
+        self._groups = list(groups.values())
+        samples = np.array([sum(w.steps for w in group) for group in self._groups], dtype=float)
+        self._group_shares = samples / samples.sum()
+        self._limits = {
+            name: _kind_and_limits(catalogue, name) for window in windows for name in window.kpis
+        }
+
+    def batch(self, rng: np.random.Generator) -> TrainingBatch:
+        """Windows cut at random origins, all with the same history length and horizon."""
+        config = self._config
+        group = self._groups[int(rng.choice(len(self._groups), p=self._group_shares))]
+        longest = max(window.steps for window in group)
+        kpis = len(group[0].kpis)
+        future = int(rng.integers(1, config.horizon_patches + 1)) * config.patch
+        future = min(future, (longest // config.patch - MIN_CONTEXT_PATCHES) * config.patch)
+        room = min(self._max_history_steps, longest - future)
+        steps = int(rng.integers(MIN_CONTEXT_PATCHES * config.patch, room + 1))
+        shares = np.array([float(w.steps) for w in group])
+        chosen = rng.choice(
+            len(group), size=max(1, self._series_per_batch // kpis), p=shares / shares.sum()
+        )
+        cuts = [self._cut(group[int(index)], steps, future, rng) for index in chosen]
+        limits = [[self._limits[name] for name in group[int(index)].kpis] for index in chosen]
+        table = np.array(limits, dtype=np.float64)  # (B, K, 3)
+        return make_batch(
+            np.stack([cut[:, :steps] for cut, _ in cuts]),
+            np.stack([cut[:, steps:] for cut, _ in cuts]),
+            config,
+            origin_ms=np.array([origin for _, origin in cuts], dtype=np.int64),
+            step_ms=group[0].step_ms,
+            kinds=table[..., 0].astype(np.int64),
+            lower=table[..., 1].astype(np.float32),
+            upper=table[..., 2].astype(np.float32),
+            time_zones=[group[int(index)].time_zone for index in chosen],
+        )
+
+    def _cut(
+        self, window: KpiWindow, steps: int, future: int, rng: np.random.Generator
+    ) -> tuple[NDArray[np.float32], int]:
+        """Samples (K, steps + future) around a random origin, and the origin; NaN beyond the ends.
+
+        An origin with nothing observed on one side teaches nothing, so a few are tried.
+        """
+        first = MIN_CONTEXT_PATCHES * self._config.patch
+        for _ in range(DRAWS_A_WINDOW):
+            origin = int(rng.integers(min(first, window.steps - 1), window.steps))
+            past = window.values[:, max(0, origin - steps) : origin]
+            coming = window.values[:, origin : origin + future]
+            if not (np.isnan(past).all() or np.isnan(coming).all()):
+                break
+        cut = np.full((len(window.kpis), steps + future), np.nan, dtype=np.float32)
+        cut[:, steps - past.shape[1] : steps] = past
+        cut[:, steps : steps + coming.shape[1]] = coming
+        return cut, window.start_ms + origin * window.step_ms
+
+
+def _kind_and_limits(catalogue: Catalogue, name: str) -> tuple[float, float, float]:
+    entry = catalogue.resolve(name)
+    return (
+        float(list(KpiKind).index(entry.kind)),
+        -math.inf if entry.lower is None else entry.lower,
+        math.inf if entry.upper is None else entry.upper,
+    )

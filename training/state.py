@@ -1,0 +1,140 @@
+"""The state of a run on disk, so that a killed run goes on where it was.
+
+One safetensors file beside the checkpoint in the making: weights, their running average, the best
+average so far and the optimiser's moments. It is replaced in one step, so a kill leaves the old
+one.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import torch
+from safetensors import SafetensorError, safe_open
+from safetensors.torch import save_file
+from torch import Tensor
+
+from training.errors import ResumeError
+
+FORMAT = "rancast-run/1"
+
+
+@dataclass
+class RunState:
+    """Everything that changes while a run goes on.
+
+    Attributes:
+        step: Optimiser steps done.
+        weights: Current weights by name.
+        average: Exponential moving average of the weights; this is what is judged and shipped.
+        best: The average with the lowest validation loss so far.
+        best_loss: Its loss, infinite before the first validation.
+        stale_evaluations: Validations since `best`.
+        moments: Adam's first and second moments by `first.NAME` and `second.NAME`.
+        losses: Validation losses so far as (step, loss).
+    """
+
+    step: int
+    weights: dict[str, Tensor]
+    average: dict[str, Tensor]
+    best: dict[str, Tensor]
+    best_loss: float = float("inf")
+    stale_evaluations: int = 0
+    moments: dict[str, Tensor] = field(default_factory=dict)
+    losses: list[tuple[int, float]] = field(default_factory=list)
+
+
+def save_state(state: RunState, path: Path, fingerprint: str) -> None:
+    """Write the state; `fingerprint` names the run's configuration and data."""
+    tensors = {
+        f"{part}/{name}": tensor.detach().contiguous().clone()
+        for part in ("weights", "average", "best", "moments")
+        for name, tensor in getattr(state, part).items()
+    }
+    story = {
+        "step": state.step,
+        "best_loss": state.best_loss,
+        "stale_evaluations": state.stale_evaluations,
+        "losses": state.losses,
+    }
+    partial = path.with_name(f"{path.name}.partial")
+    path.parent.mkdir(parents=True, exist_ok=True)
+    save_file(
+        tensors,
+        partial,
+        metadata={"format": FORMAT, "fingerprint": fingerprint, "story": json.dumps(story)},
+    )
+    os.replace(partial, path)
+
+
+def load_state(path: Path, fingerprint: str) -> RunState | None:
+    """The saved state, or None where there is none.
+
+    Raises:
+        ResumeError: The file is damaged or belongs to a run with other settings or data.
+    """
+    if not path.exists():
+        return None
+    try:
+        with safe_open(path, framework="pt") as file:
+            metadata = file.metadata() or {}
+            tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+    except (SafetensorError, OSError) as error:
+        raise ResumeError(f"{path} is damaged ({error}); remove it to start again") from error
+    if metadata.get("format") != FORMAT or metadata.get("fingerprint") != fingerprint:
+        raise ResumeError(
+            f"{path} belongs to a run with other settings or data; give another --out, or remove "
+            "it to start again"
+        )
+    story = json.loads(metadata["story"])
+    return RunState(
+        step=story["step"],
+        weights=_part(tensors, "weights"),
+        average=_part(tensors, "average"),
+        best=_part(tensors, "best"),
+        best_loss=story["best_loss"],
+        stale_evaluations=story["stale_evaluations"],
+        moments=_part(tensors, "moments"),
+        losses=[(int(step), float(loss)) for step, loss in story["losses"]],
+    )
+
+
+def optimiser_moments(
+    optimiser: torch.optim.Optimizer, names: Mapping[str, Tensor]
+) -> dict[str, Tensor]:
+    """Adam's moments by name of the parameter; empty before the first step."""
+    found: dict[str, Tensor] = {}
+    for name, parameter in names.items():
+        if entry := optimiser.state.get(parameter):
+            found[f"first.{name}"] = entry["exp_avg"]
+            found[f"second.{name}"] = entry["exp_avg_sq"]
+    return found
+
+
+def restore_moments(
+    optimiser: torch.optim.Optimizer,
+    names: Mapping[str, Tensor],
+    moments: Mapping[str, Tensor],
+    step: int,
+) -> None:
+    """Put saved moments back into a fresh optimiser."""
+    for name, parameter in names.items():
+        if f"first.{name}" in moments:
+            optimiser.state[parameter] = {
+                "step": torch.tensor(float(step)),
+                "exp_avg": moments[f"first.{name}"].clone(),
+                "exp_avg_sq": moments[f"second.{name}"].clone(),
+            }
+
+
+def _part(tensors: Mapping[str, Tensor], part: str) -> dict[str, Tensor]:
+    prefix = f"{part}/"
+    return {
+        name.removeprefix(prefix): tensor
+        for name, tensor in tensors.items()
+        if name.startswith(prefix)
+    }
