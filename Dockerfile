@@ -13,7 +13,7 @@ COPY constraints.txt pyproject.toml ./
 # The dependencies alone first: this layer is the large one, and changes rarely.
 RUN /opt/rancast/bin/python -c "import tomllib; \
 print(*tomllib.load(open('pyproject.toml', 'rb'))['project']['dependencies'], sep='\n')" > requirements.txt \
-    && /opt/rancast/bin/pip install --no-compile -c constraints.txt \
+    && /opt/rancast/bin/pip install -c constraints.txt \
        ${TORCH_INDEX:+--extra-index-url "${TORCH_INDEX}"} setuptools -r requirements.txt
 COPY README.md LICENSE rancast.py ./
 COPY kpi kpi
@@ -21,8 +21,7 @@ COPY model model
 COPY training training
 COPY service service
 # Nothing but the project itself may arrive here; then what only a build needs goes.
-RUN /opt/rancast/bin/pip install --no-deps --no-build-isolation --no-compile . \
-    && /opt/rancast/bin/python -m compileall -q -j 0 /opt/rancast/lib \
+RUN /opt/rancast/bin/pip install --no-deps --no-build-isolation . \
     && rm -rf /opt/rancast/lib/python3.*/site-packages/torch/include \
               /opt/rancast/lib/python3.*/site-packages/pyarrow/include
 
@@ -45,7 +44,7 @@ ENV PATH=/opt/rancast/bin:/usr/local/bin:/usr/local/sbin:/usr/sbin:/usr/bin:/sbi
     PYTHONUNBUFFERED=1 \
     RANCAST_HOST=0.0.0.0 \
     RANCAST_PORT=8080 \
-    RANCAST_JOURNAL=/var/lib/rancast/journal.sqlite
+    RANCAST_JOURNAL_PATH=/var/lib/rancast/journal.sqlite
 WORKDIR /var/lib/rancast
 VOLUME /var/lib/rancast
 USER 10001:10001

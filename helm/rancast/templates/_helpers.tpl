@@ -46,6 +46,12 @@ app.kubernetes.io/managed-by: {{ .Release.Service }}
 {{- end -}}
 {{- end -}}
 
+{{/* A setting as the service reads it: text as it is, lists joined by commas. A number goes through
+JSON, because it would otherwise be written as 1e+06 from a million on. */}}
+{{- define "rancast.settingValue" -}}
+{{- if kindIs "string" . -}}{{ . }}{{- else if kindIs "slice" . -}}{{ join "," . }}{{- else -}}{{ toJson . }}{{- end -}}
+{{- end -}}
+
 {{- define "rancast.claimName" -}}
 {{- .Values.persistence.existingClaim | default (printf "%s-journal" (include "rancast.fullname" . | trunc 55 | trimSuffix "-")) -}}
 {{- end -}}

@@ -1,0 +1,71 @@
+"""Helm as the chart's tests use it."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+CHART = Path(__file__).resolve().parents[2] / "helm" / "rancast"
+
+
+@dataclass(frozen=True)
+class Helm:
+    """One helm binary."""
+
+    binary: str
+
+    def run(self, *arguments: str) -> subprocess.CompletedProcess[str]:
+        """Run helm and return what it said, whatever its exit status."""
+        return subprocess.run(
+            [self.binary, *arguments], capture_output=True, text=True, check=False, timeout=60
+        )
+
+    def template(
+        self, values: dict[str, Any] | None = None, *arguments: str
+    ) -> list[dict[str, Any]]:
+        """The rendered objects of a release named `r`, with `values` over the chart's own."""
+        answer = self.try_template(values, *arguments)
+        assert answer.returncode == 0, answer.stderr
+        return [each for each in yaml.safe_load_all(answer.stdout) if each]
+
+    def try_template(
+        self, values: dict[str, Any] | None = None, *arguments: str
+    ) -> subprocess.CompletedProcess[str]:
+        """Render and return what helm said, whatever its exit status."""
+        release = () if "--name-template" in arguments else ("--name-template", "r")
+        return subprocess.run(
+            [self.binary, "template", str(CHART), *release, "--values", "-", *arguments],
+            input=json.dumps(values or {}),
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=60,
+        )
+
+
+def _find(name: str) -> str | None:
+    beside_python = Path(sys.executable).parent / name
+    return str(beside_python) if beside_python.exists() else shutil.which(name)
+
+
+@pytest.fixture(scope="session", params=["helm", "helm3"])
+def helm(request: pytest.FixtureRequest) -> Helm:
+    """Each helm that is here: version 4 as `helm`, version 3 as `helm3`."""
+    binary = _find(request.param)
+    if binary is None:
+        pytest.skip(f"no {request.param} beside Python or on PATH; `make tools` fetches it")
+    return Helm(binary)
+
+
+@pytest.fixture(scope="session")
+def chart() -> Path:
+    """The chart's folder."""
+    return CHART

@@ -1,0 +1,270 @@
+"""The chart renders what a strict cluster admits, and refuses values that cannot work."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from service.settings import PREFIX, Settings
+from tests.helm.conftest import CHART, Helm
+
+VALUES = sorted((CHART / "ci").glob("*-values.yaml"))
+DIGEST = "sha256:" + "ab" * 32
+
+
+def of_kind(objects: list[dict[str, Any]], kind: str) -> dict[str, Any]:
+    found = [each for each in objects if each["kind"] == kind]
+    assert len(found) == 1, [each["kind"] for each in objects]
+    return found[0]
+
+
+def pod(objects: list[dict[str, Any]]) -> Any:
+    return of_kind(objects, "Deployment")["spec"]["template"]["spec"]
+
+
+def container(objects: list[dict[str, Any]]) -> Any:
+    (only,) = pod(objects)["containers"]
+    return only
+
+
+def environment(objects: list[dict[str, Any]]) -> dict[str, str]:
+    return {each["name"]: each["value"] for each in container(objects)["env"]}
+
+
+@pytest.mark.parametrize("values", VALUES, ids=lambda path: path.stem)
+def test_chart_passes_strict_lint(helm: Helm, values: Path) -> None:
+    answer = helm.run("lint", "--strict", str(CHART), "--values", str(values))
+    assert answer.returncode == 0, answer.stdout + answer.stderr
+
+
+@pytest.mark.parametrize("values", VALUES, ids=lambda path: path.stem)
+def test_every_object_carries_the_recommended_labels(helm: Helm, values: Path) -> None:
+    for each in helm.template(yaml.safe_load(values.read_text())):
+        labels = each["metadata"]["labels"]
+        assert labels["app.kubernetes.io/name"] == "rancast"
+        assert labels["app.kubernetes.io/instance"] == "r"
+        assert labels["helm.sh/chart"].startswith("rancast-")
+        assert "namespace" not in each["metadata"]
+
+
+@pytest.mark.parametrize(
+    ("image", "expected"),
+    [
+        ({}, "rancast:0.1.0"),
+        ({"tag": "1.2.3"}, "rancast:1.2.3"),
+        ({"repository": "ran/rancast"}, "ran/rancast:0.1.0"),
+        ({"registry": "host.example:5000"}, "host.example:5000/rancast:0.1.0"),
+        ({"registry": "host.example/"}, "host.example/rancast:0.1.0"),
+        ({"digest": DIGEST}, f"rancast@{DIGEST}"),
+        ({"digest": DIGEST, "tag": "1.2.3"}, f"rancast@{DIGEST}"),
+        (
+            {"registry": "host.example", "repository": "a/b", "digest": DIGEST},
+            f"host.example/a/b@{DIGEST}",
+        ),
+    ],
+)
+def test_image_name_is_registry_repository_and_digest_or_tag(
+    helm: Helm, image: dict[str, str], expected: str
+) -> None:
+    assert container(helm.template({"image": image}))["image"] == expected
+
+
+def test_application_version_is_the_projects(helm: Helm) -> None:
+    chart = yaml.safe_load((CHART / "Chart.yaml").read_text())
+    project = (CHART.parents[1] / "pyproject.toml").read_text()
+    assert f'\nversion = "{chart["appVersion"]}"\n' in project
+    assert of_kind(helm.template(), "Deployment")["metadata"]["labels"][
+        "app.kubernetes.io/version"
+    ] == str(chart["appVersion"])
+
+
+def test_pod_meets_the_restricted_security_standard(helm: Helm) -> None:
+    objects = helm.template()
+    assert pod(objects)["securityContext"]["runAsNonRoot"] is True
+    assert pod(objects)["securityContext"]["runAsUser"] == 10001
+    assert pod(objects)["securityContext"]["seccompProfile"] == {"type": "RuntimeDefault"}
+    context = container(objects)["securityContext"]
+    assert context["allowPrivilegeEscalation"] is False
+    assert context["readOnlyRootFilesystem"] is True
+    assert context["capabilities"] == {"drop": ["ALL"]}
+
+
+def test_pod_gets_no_token_for_the_kubernetes_api(helm: Helm) -> None:
+    objects = helm.template()
+    assert pod(objects)["automountServiceAccountToken"] is False
+    assert of_kind(objects, "ServiceAccount")["automountServiceAccountToken"] is False
+
+
+def test_service_links_cannot_be_mistaken_for_settings(helm: Helm) -> None:
+    assert pod(helm.template())["enableServiceLinks"] is False
+
+
+def test_writable_places_are_volumes(helm: Helm) -> None:
+    objects = helm.template()
+    mounts = {each["mountPath"]: each["name"] for each in container(objects)["volumeMounts"]}
+    volumes = {each["name"]: each for each in pod(objects)["volumes"]}
+    assert mounts == {"/var/lib/rancast": "journal", "/tmp": "tmp"}
+    assert "emptyDir" in volumes["tmp"]
+    assert volumes["journal"]["emptyDir"] == {"sizeLimit": "1Gi"}
+    assert environment(objects)["RANCAST_JOURNAL_PATH"].startswith("/var/lib/rancast/")
+
+
+def test_probes_ask_for_life_and_readiness(helm: Helm) -> None:
+    only = container(helm.template())
+    assert only["livenessProbe"]["httpGet"] == {"path": "/healthz", "port": "http"}
+    assert only["readinessProbe"]["httpGet"] == {"path": "/readyz", "port": "http"}
+    assert only["startupProbe"]["httpGet"] == {"path": "/readyz", "port": "http"}
+    startup_seconds = (
+        only["startupProbe"]["periodSeconds"] * only["startupProbe"]["failureThreshold"]
+    )
+    assert startup_seconds >= 120
+
+
+def test_an_emptied_probe_is_left_out(helm: Helm) -> None:
+    assert "startupProbe" not in container(helm.template({"startupProbe": None}))
+
+
+def test_port_reaches_container_environment_and_service(helm: Helm) -> None:
+    objects = helm.template({"containerPort": 9090, "service": {"port": 80}})
+    assert container(objects)["ports"] == [
+        {"name": "http", "containerPort": 9090, "protocol": "TCP"}
+    ]
+    assert environment(objects)["RANCAST_PORT"] == "9090"
+    (port,) = of_kind(objects, "Service")["spec"]["ports"]
+    assert (port["port"], port["targetPort"]) == (80, "http")
+
+
+def test_service_selects_the_pods_of_the_deployment(helm: Helm) -> None:
+    objects = helm.template()
+    deployment = of_kind(objects, "Deployment")["spec"]
+    selector = of_kind(objects, "Service")["spec"]["selector"]
+    assert selector == deployment["selector"]["matchLabels"]
+    assert selector.items() <= deployment["template"]["metadata"]["labels"].items()
+    assert not any("version" in name or "chart" in name for name in selector)
+
+
+def test_settings_become_environment_variables(helm: Helm) -> None:
+    settings = {
+        "max_cells": 1_000_000,
+        "snap_tolerance_ratio": 0.25,
+        "keep_suspect": True,
+        "time_zone": "Europe/Madrid",
+        "catalogue_files": ["a.toml", "b.toml"],
+    }
+    variables = environment(helm.template({"settings": settings}))
+    assert variables["RANCAST_MAX_CELLS"] == "1000000"
+    assert variables["RANCAST_SNAP_TOLERANCE_RATIO"] == "0.25"
+    assert variables["RANCAST_KEEP_SUSPECT"] == "true"
+    assert variables["RANCAST_TIME_ZONE"] == "Europe/Madrid"
+    assert variables["RANCAST_CATALOGUE_FILES"] == "a.toml,b.toml"
+
+
+def test_every_variable_that_the_chart_sets_is_a_setting(helm: Helm) -> None:
+    full: dict[str, Any] = yaml.safe_load((CHART / "ci" / "full-values.yaml").read_text())
+    known = {PREFIX + name.upper() for name in Settings.model_fields}
+    for values in (None, full):
+        names = {name for name in environment(helm.template(values)) if name.startswith(PREFIX)}
+        assert names
+        assert names <= known
+
+
+def test_persistence_makes_a_claim_and_replaces_rather_than_rolls(helm: Helm) -> None:
+    objects = helm.template({"persistence": {"enabled": True, "storageClassName": "fast"}})
+    claim = of_kind(objects, "PersistentVolumeClaim")
+    assert claim["spec"]["storageClassName"] == "fast"
+    assert claim["spec"]["resources"] == {"requests": {"storage": "2Gi"}}
+    volumes = {each["name"]: each for each in pod(objects)["volumes"]}
+    assert volumes["journal"]["persistentVolumeClaim"] == {"claimName": claim["metadata"]["name"]}
+    assert of_kind(objects, "Deployment")["spec"]["strategy"] == {"type": "Recreate"}
+
+
+def test_an_existing_claim_is_used_and_none_is_made(helm: Helm) -> None:
+    objects = helm.template({"persistence": {"enabled": True, "existingClaim": "mine"}})
+    assert {each["kind"] for each in objects} == {"Deployment", "Service", "ServiceAccount"}
+    volumes = {each["name"]: each for each in pod(objects)["volumes"]}
+    assert volumes["journal"]["persistentVolumeClaim"] == {"claimName": "mine"}
+
+
+def test_two_writers_of_one_journal_are_refused(helm: Helm) -> None:
+    answer = helm.try_template({"replicaCount": 2, "persistence": {"enabled": True}})
+    assert answer.returncode != 0
+    assert "single writer" in answer.stderr
+    assert of_kind(helm.template({"replicaCount": 2}), "Deployment")["spec"]["replicas"] == 2
+
+
+def test_without_an_own_account_the_named_one_is_used(helm: Helm) -> None:
+    objects = helm.template({"serviceAccount": {"create": False, "name": "given"}})
+    assert {each["kind"] for each in objects} == {"Deployment", "Service"}
+    assert pod(objects)["serviceAccountName"] == "given"
+    objects = helm.template({"serviceAccount": {"create": False}})
+    assert pod(objects)["serviceAccountName"] == "default"
+
+
+@pytest.mark.parametrize(
+    ("release", "values", "expected"),
+    [
+        ("r", {}, "r-rancast"),
+        ("my-rancast", {}, "my-rancast"),
+        ("r", {"nameOverride": "cells"}, "r-cells"),
+        ("r", {"fullnameOverride": "cells"}, "cells"),
+        ("a" * 53, {}, "a" * 53 + "-rancast"),
+        ("a" * 53, {"nameOverride": "b" * 30}, "a" * 53 + "-" + "b" * 9),
+    ],
+)
+def test_names_follow_the_release_and_fit(
+    helm: Helm, release: str, values: dict[str, Any], expected: str
+) -> None:
+    enabled = {"persistence": {"enabled": True}}
+    objects = helm.template(values | enabled, "--name-template", release)
+    assert of_kind(objects, "Deployment")["metadata"]["name"] == expected
+    assert all(len(each["metadata"]["name"]) <= 63 for each in objects)
+
+
+@pytest.mark.parametrize(
+    ("values", "key"),
+    [
+        ({"replicas": 2}, "replicas"),
+        ({"replicaCount": "two"}, "replicaCount"),
+        ({"image": {"repositry": "rancast"}}, "repositry"),
+        ({"image": {"repository": "rancast:1.0"}}, "repository"),
+        ({"image": {"digest": "sha256:abc"}}, "digest"),
+        ({"image": {"registry": "https://host.example"}}, "registry"),
+        ({"containerPort": 80}, "containerPort"),
+        ({"service": {"type": "Loadbalancer"}}, "type"),
+        ({"persistence": {"enabled": True, "size": "2 GB"}}, "size"),
+        ({"settings": {"MAX_CELLS": 1}}, "MAX_CELLS"),
+        ({"settings": {"port": 1}}, "port"),
+        ({"settings": {"profile": None, "limits": {"a": 1}}}, "limits"),
+    ],
+)
+def test_wrong_values_are_refused_by_name(helm: Helm, values: dict[str, Any], key: str) -> None:
+    answer = helm.try_template(values)
+    assert answer.returncode != 0
+    assert key in answer.stderr
+
+
+def test_schema_describes_every_default_value() -> None:
+    schema = json.loads((CHART / "values.schema.json").read_text())
+    values = yaml.safe_load((CHART / "values.yaml").read_text())
+    assert set(schema["properties"]) - {"global"} == set(values)
+    for name, value in values.items():
+        inner = schema["properties"][name].get("properties")
+        if isinstance(value, dict) and inner and name != "resources":
+            assert set(inner) == set(value), name
+
+
+def test_notes_say_how_to_reach_the_service_and_what_is_lost(helm: Helm) -> None:
+    if helm.run("version", "--short").stdout.startswith("v3."):
+        pytest.skip("Helm 3 prints notes only where it reaches a cluster")
+    arguments = ("install", "r", str(CHART), "--dry-run=client")
+    notes = helm.run(*arguments)
+    assert notes.returncode == 0, notes.stderr
+    assert "port-forward service/r-rancast 8080:8080" in notes.stdout
+    assert "Persistence is off" in notes.stdout
+    assert (
+        "Persistence is off" not in helm.run(*arguments, "--set", "persistence.enabled=true").stdout
+    )
