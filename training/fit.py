@@ -253,7 +253,7 @@ class _Run:
             rng = np.random.default_rng([config.seed, TRAINING_STREAM, state.step, part])
             loss = batch_loss(self.forecaster, self.training.batch(rng)) / config.batches_per_step
             loss.backward()  # type: ignore[no-untyped-call]
-            total += float(loss)
+            total += float(loss.detach())
         torch.nn.utils.clip_grad_norm_(self.parameters.values(), config.gradient_norm)
         self.optimiser.step()
         state.step += 1

@@ -1,0 +1,114 @@
+"""The network itself: positions, visibility, gradients, first answers."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+import torch
+
+from model.config import PRESETS, ForecasterConfig
+from model.errors import CheckpointError, ModelError
+from model.forecaster import Forecaster
+from model.rotary import rotary_table
+from model.tokens import Tokens, token_width
+
+
+@pytest.fixture
+def forecaster(tiny_checkpoint):
+    return tiny_checkpoint.build()
+
+
+@pytest.fixture
+def tokens(tiny_config):
+    generator = torch.Generator().manual_seed(1)
+    shape = (2, 3, 7, token_width(tiny_config))
+    return Tokens(
+        inputs=torch.randn(shape, generator=generator),
+        visible=torch.ones(shape[:3], dtype=torch.bool),
+        kinds=torch.zeros(2, 3, dtype=torch.int64),
+        future_patches=2,
+        stats=None,  # type: ignore[arg-type]
+    )
+
+
+def test_it_answers_every_future_sample_at_every_level(forecaster, tokens):
+    assert forecaster(tokens).shape == (2, 3, 32, 11)
+
+
+def test_an_invisible_token_has_no_influence(forecaster, tokens):
+    visible = tokens.visible.clone()
+    visible[:, :, 1] = False
+    garbage = tokens.inputs.clone()
+    garbage[:, :, 1] = 1e4
+    clean = forecaster(replace(tokens, visible=visible))
+    spoilt = forecaster(replace(tokens, visible=visible, inputs=garbage))
+    torch.testing.assert_close(clean, spoilt, rtol=0, atol=1e-6)
+
+
+def test_an_absent_kpi_has_no_influence_on_the_others(forecaster, tokens):
+    visible = tokens.visible.clone()
+    visible[:, 2] = False
+    with_absent = forecaster(replace(tokens, visible=visible))[:, :2]
+    without = forecaster(
+        Tokens(tokens.inputs[:, :2], tokens.visible[:, :2], tokens.kinds[:, :2], 2, tokens.stats)
+    )
+    torch.testing.assert_close(with_absent, without, rtol=0, atol=1e-5)
+
+
+def test_the_order_of_the_context_matters(forecaster, tokens):
+    turned = tokens.inputs.clone()
+    turned[:, :, [0, 4]] = turned[:, :, [4, 0]]
+    assert not torch.allclose(forecaster(tokens), forecaster(replace(tokens, inputs=turned)))
+
+
+def test_attention_sees_only_the_distance_between_patches(tiny_config, tiny_checkpoint):
+    attention = tiny_checkpoint.build().blocks[0].time_attention
+    x = torch.randn(1, 9, tiny_config.width, generator=torch.Generator().manual_seed(2))
+    visible = torch.ones(1, 9, dtype=torch.bool)
+    width = tiny_config.head_width
+    here = attention(x, visible, rotary_table(torch.arange(9), width))
+    there = attention(x, visible, rotary_table(torch.arange(9) + 5_000, width))
+    torch.testing.assert_close(here, there, rtol=0, atol=1e-5)
+
+
+def test_an_untrained_forecaster_answers_with_a_normal_spread(tiny_config, tokens):
+    answer = Forecaster(tiny_config)(tokens)
+    torch.testing.assert_close(answer[..., 5], torch.zeros_like(answer[..., 5]))
+    torch.testing.assert_close(answer[0, 0, 0, -1].item(), 1.6449, atol=1e-3, rtol=0)
+
+
+def test_presets_stay_within_their_size():
+    sizes = {name: Forecaster(config).parameter_count() for name, config in PRESETS.items()}
+    assert sizes["nano"] < 400_000
+    assert 1_000_000 < sizes["small"] < 1_600_000
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"width": 30, "heads": 4},
+        {"levels": (0.5, 0.1)},
+        {"levels": (0.0, 0.5)},
+        {"inputs": ("calendar", "value")},
+        {"inputs": ("moon",)},
+    ],
+)
+def test_an_impossible_configuration_is_refused(fields):
+    with pytest.raises(ModelError, match="expected"):
+        ForecasterConfig(**fields)
+
+
+def test_a_configuration_survives_its_dictionary(tiny_config):
+    assert ForecasterConfig.from_dict(tiny_config.to_dict()) == tiny_config
+
+
+def test_an_unknown_field_in_a_configuration_is_refused(tiny_config):
+    with pytest.raises(CheckpointError, match="moon"):
+        ForecasterConfig.from_dict({**tiny_config.to_dict(), "moon": 1})
+
+
+def test_a_configuration_with_fewer_inputs_builds_narrower_tokens(tiny_config):
+    fewer = replace(tiny_config, inputs=("value", "calendar"))
+    assert token_width(fewer) < token_width(tiny_config)
+    assert Forecaster(fewer).embedding.hidden.in_features == token_width(fewer)

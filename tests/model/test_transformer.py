@@ -1,0 +1,166 @@
+"""The predictor's promises: batch independence, equivariances, limits, honest answers."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from model.errors import HorizonError, LevelError
+from model.predictor import Rung
+
+LEVELS = (0.1, 0.5, 0.9)
+
+
+def test_a_forecast_does_not_depend_on_its_batch(predictor, make_window):
+    windows = [
+        make_window(1, steps=37),
+        make_window(2, steps=128),
+        make_window(3, steps=500),
+        make_window(4, steps=120, kpis=("Percent", "Volume")),
+        make_window(5, steps=128, step_ms=900_000),
+    ]
+    together = predictor.predict(windows, 24, LEVELS)
+    for window, forecast in zip(windows, together, strict=True):
+        (alone,) = predictor.predict([window], 24, LEVELS)
+        size = np.abs(alone.values).max()
+        np.testing.assert_allclose(forecast.values / size, alone.values / size, rtol=0, atol=1e-6)
+        assert forecast.cell == window.cell
+
+
+def test_more_windows_than_a_batch_holds_are_all_answered_in_order(predictor, make_window):
+    windows = [make_window(seed, steps=48) for seed in range(70)]
+    forecasts = predictor.predict(windows, 4, LEVELS)
+    assert [forecast.cell for forecast in forecasts] == [window.cell for window in windows]
+
+
+def test_missing_samples_in_front_are_the_same_as_no_samples(predictor, make_window):
+    window = make_window(steps=64)
+    padded = replace(
+        window,
+        start_ms=window.start_ms - 64 * window.step_ms,
+        values=np.pad(window.values, ((0, 0), (64, 0)), constant_values=np.nan),
+    )
+    (short,), (long,) = (predictor.predict([w], 16, LEVELS) for w in (window, padded))
+    np.testing.assert_allclose(short.values, long.values, rtol=1e-5, atol=1e-4)
+
+
+@settings(max_examples=20, deadline=None)
+@given(factor=st.floats(0.01, 1000.0))
+def test_scaling_the_samples_scales_the_forecast(predictor, make_window, factor):
+    window = make_window()
+    larger = replace(window, values=(window.values * factor).astype(np.float32))
+    (one,), (other,) = (predictor.predict([w], 24, LEVELS) for w in (window, larger))
+    np.testing.assert_allclose(other.values, one.values * factor, rtol=1e-3, atol=1e-3 * factor)
+
+
+def test_the_order_of_kpis_does_not_matter(predictor, make_window):
+    window = make_window(kpis=("Percent", "Volume", "Free"))
+    order = [2, 0, 1]
+    turned = replace(window, kpis=tuple(window.kpis[i] for i in order), values=window.values[order])
+    (one,), (other,) = (predictor.predict([w], 24, LEVELS) for w in (window, turned))
+    np.testing.assert_allclose(other.values, one.values[order], rtol=1e-5, atol=1e-4)
+
+
+def test_another_kpi_of_the_cell_is_taken_into_account(predictor, make_window):
+    window = make_window(kpis=("Volume", "Free"))
+    changed = replace(window, values=window.values * np.array([[1], [-1]], dtype=np.float32))
+    (one,), (other,) = (predictor.predict([w], 24, LEVELS) for w in (window, changed))
+    assert not np.allclose(one.values[0], other.values[0], rtol=1e-3)
+
+
+def test_local_time_is_taken_into_account(predictor, make_window):
+    window = make_window()
+    (utc,), (tokyo,) = (
+        predictor.predict([replace(window, time_zone=zone)], 24, LEVELS)
+        for zone in ("UTC", "Asia/Tokyo")
+    )
+    assert not np.allclose(utc.values, tokyo.values, rtol=1e-3)
+
+
+def test_a_shorter_horizon_is_the_begin_of_a_longer_one_of_as_many_patches(predictor, make_window):
+    window = make_window()
+    (short,), (long,) = (predictor.predict([window], h, LEVELS) for h in (17, 32))
+    np.testing.assert_array_equal(short.values, long.values[:, :17])
+
+
+def test_quantiles_ascend_and_stay_within_limits(predictor, make_window):
+    window = make_window(kpis=("Percent", "Volume"))
+    window = replace(window, values=(window.values - 60) * 3)
+    (forecast,) = predictor.predict([window], 48, (0.05, 0.1, 0.33, 0.5, 0.9, 0.95))
+    assert (np.diff(forecast.values, axis=-1) >= 0).all()
+    assert forecast.values.min() >= 0
+    assert forecast.values[0].max() <= 100
+    assert forecast.values[1].max() > 100
+
+
+def test_levels_between_trained_ones_are_interpolated(predictor, make_window):
+    (forecast,) = predictor.predict([make_window()], 8, (0.1, 0.15, 0.2))
+    low, middle, high = np.moveaxis(forecast.values, -1, 0)
+    assert (low < middle).all()
+    assert (middle < high).all()
+
+
+def test_provenance_tells_span_share_missing_and_age(predictor, make_window):
+    window = make_window(steps=200)  # the tiny context holds 128
+    values = window.values.copy()
+    values[:, -10:] = np.nan
+    (forecast,) = predictor.predict([replace(window, values=values)], 5, LEVELS)
+    assert forecast.start_ms == window.end_ms
+    assert forecast.context.end_ms == window.end_ms
+    assert forecast.context.start_ms == window.end_ms - 128 * window.step_ms
+    assert forecast.context.missing_ratio == pytest.approx(10 / 128)
+    assert forecast.context.newest_ms == window.end_ms - 10 * window.step_ms
+    assert forecast.rung is Rung.FULL
+    assert forecast.model.digest == "sha256:0"
+    assert forecast.values.shape == (1, 5, 3)
+
+
+def test_a_kpi_never_seen_gets_its_whole_range_or_nothing(predictor, make_window):
+    window = make_window(kpis=("Percent", "Volume", "Free"))
+    silent = replace(window, values=np.full_like(window.values, np.nan))
+    (forecast,) = predictor.predict([silent], 3, LEVELS)
+    np.testing.assert_allclose(forecast.values[0], [[10, 50, 90]] * 3)
+    assert np.isnan(forecast.values[1:]).all()
+    assert forecast.rung is Rung.BASELINE
+    assert forecast.context.missing_ratio == 1.0
+    assert forecast.context.newest_ms is None
+
+
+def test_a_silent_kpi_does_not_silence_the_others(predictor, make_window):
+    window = make_window(kpis=("Free", "Volume"))
+    values = window.values.copy()
+    values[1] = np.nan
+    (forecast,) = predictor.predict([replace(window, values=values)], 3, LEVELS)
+    assert np.isfinite(forecast.values[0]).all()
+    assert np.isnan(forecast.values[1]).all()
+    assert forecast.rung is Rung.FULL
+
+
+@pytest.mark.parametrize("level", [0.0, 7.5, -3.0, 1e6])
+def test_a_constant_series_is_answered_with_finite_quantiles(predictor, make_window, level):
+    window = make_window()
+    constant = replace(window, values=np.full_like(window.values, level))
+    (forecast,) = predictor.predict([constant], 48, LEVELS)
+    assert np.isfinite(forecast.values).all()
+
+
+def test_an_empty_window_is_answered(predictor, make_window):
+    window = make_window(steps=0, kpis=("Percent",))
+    (forecast,) = predictor.predict([window], 2, LEVELS)
+    np.testing.assert_allclose(forecast.values[0], [[10, 50, 90]] * 2)
+
+
+@pytest.mark.parametrize("horizon", [0, -1, 49])
+def test_a_horizon_out_of_range_is_refused_with_the_range(predictor, make_window, horizon):
+    with pytest.raises(HorizonError, match="1 to 48"):
+        predictor.predict([make_window()], horizon, LEVELS)
+
+
+@pytest.mark.parametrize("levels", [(), (0.01,), (0.5, 0.99), (0.9, 0.1), (0.5, 0.5)])
+def test_levels_out_of_range_or_order_are_refused(predictor, make_window, levels):
+    with pytest.raises(LevelError):
+        predictor.predict([make_window()], 4, levels)
