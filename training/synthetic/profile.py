@@ -73,10 +73,10 @@ def _draw_profiles(rng: np.random.Generator, shapes: NDArray[np.str_]) -> NDArra
 
 
 def _bumps(rng: np.random.Generator, rows: int) -> NDArray[np.float32]:
-    """Up to four von Mises bumps near the usual rush hours; a quarter lie anywhere in the day."""
+    """Up to four von Mises bumps near the usual rush hours; a few lie anywhere in the day."""
     bumps = len(_BUMP_HOURS)
     hour = _BUMP_HOURS + rng.normal(0.0, 1.0, (rows, bumps)).astype(np.float32)
-    moved = rng.random((rows, bumps)) < 0.25
+    moved = rng.random((rows, bumps)) < 0.08
     hour = hour + moved * rng.uniform(-12.0, 12.0, (rows, bumps)).astype(np.float32)
     height = log_uniform(rng, 0.15, 1.0, (rows, bumps)) * (rng.random((rows, bumps)) < 0.7)
     height[np.arange(rows), rng.integers(0, bumps, rows)] = 1.0

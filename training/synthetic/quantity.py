@@ -28,6 +28,7 @@ KIND_SHARES: Mapping[KpiKind, float] = {
 _LEAST_SCALE, _GREATEST_SCALE = 1e-3, 1e5
 _GREATEST_EXACT_INTEGER = float(1 << 24)  # beyond it float32 skips integers
 _GREATEST_MEAN_MULTIPLE = 1e3
+_FULL_SHARE = 0.08
 
 
 @dataclass(frozen=True)
@@ -148,7 +149,10 @@ def _load(
 ) -> NDArray[np.float32]:
     """Share of resources in use, 0..1, cut or bent at full use."""
     del congestion
-    wanted = log_uniform(rng, 0.02, 0.7, (len(activity), 1)) * activity
+    level = log_uniform(rng, 0.02, 0.7, (len(activity), 1))
+    # Some are nearly always full: availability, and cells that lack capacity.
+    level[chance(rng, _FULL_SHARE, len(activity))] = 1.0
+    wanted = level * activity
     bent = chance(rng, 0.5, len(activity))[:, None]
     return np.asarray(np.where(bent, np.tanh(wanted), np.minimum(wanted, 1.0)), dtype=np.float32)
 

@@ -44,7 +44,7 @@ def _zone_shifts(rng: np.random.Generator, rows: int) -> NDArray[np.int64]:
     zone_ms = rng.integers(-12, 13, rows) * HOUR_MS
     near_ms = rng.normal(0.0, 60.0, rows).astype(np.int64) * MINUTE_MS
     kind = rng.random(rows)
-    return np.where(kind < 0.35, 0, np.where(kind < 0.65, near_ms, zone_ms + near_ms))
+    return np.where(kind < 0.4, 0, np.where(kind < 0.75, near_ms, zone_ms + near_ms))
 
 
 def _weekends(rng: np.random.Generator, weekday: NDArray[np.int64]) -> NDArray[np.bool_]:

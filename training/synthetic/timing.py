@@ -25,7 +25,7 @@ DAY_MS = 24 * HOUR_MS
 WEEK_MS = 7 * DAY_MS
 
 _EPOCH_WEEKDAY = 3  # 1970-01-01 was a Thursday; Monday is 0
-_FIRST_START_MS = 15 * 365 * DAY_MS
+_FIRST_START_MS = 40 * 365 * DAY_MS
 _LAST_START_MS = 65 * 365 * DAY_MS
 _DAY_EDGE_GUARD = 1e-9  # days; keeps an exact midnight out of the day before it
 
@@ -61,6 +61,8 @@ HELD_OUT_STEPS_MS: Mapping[Regime, Mapping[int, float]] = {
     Regime.DAY: {DAY_MS: 0.5, WEEK_MS: 0.5},
 }
 
+_LEAST_CONTEXT_PATCHES = 4
+_LEAST_CONTEXT_STEPS = 32
 _LONG_HISTORY_SHARES: Mapping[Regime, float] = {
     Regime.HOUR: 0.5,
     Regime.MINUTE: 0.35,
@@ -135,8 +137,7 @@ class Clock:
 
     def days_since_start(self) -> NDArray[np.float32]:
         """(L,) age of every sample in days."""
-        days = np.arange(self.length, dtype=np.float32) / self.samples_per_day
-        return days.astype(np.float32, copy=False)
+        return (np.arange(self.length) * (self.step_ms / DAY_MS)).astype(np.float32)
 
     def local(self, shift_ms: NDArray[np.int64]) -> LocalTime:
         """Day, time of day and weekday where local time is UTC + `shift_ms` (N,)."""
@@ -172,7 +173,8 @@ def draw_timing(
     unseen_step = held_out and rng.random() < 0.5
     step_ms = draw_key(rng, (HELD_OUT_STEPS_MS if unseen_step else TRAINING_STEPS_MS)[regime])
     most_context = max_context_steps // patch
-    context = int(rng.integers(min(4, most_context), most_context, endpoint=True))
+    least_context = max(_LEAST_CONTEXT_PATCHES, -(-_LEAST_CONTEXT_STEPS // patch))
+    context = int(rng.integers(min(least_context, most_context), most_context, endpoint=True))
     history = context
     if rng.random() < _LONG_HISTORY_SHARES[regime]:
         history = int(

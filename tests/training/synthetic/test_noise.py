@@ -1,0 +1,57 @@
+"""Noise factors: mean 1, spreads as asked, held-out family kept out."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from training.synthetic.noise import (
+    HELD_OUT_NOISES,
+    TRAINING_NOISES,
+    NoiseFamily,
+    bursts,
+    draw_noise_families,
+    white_factor,
+)
+
+
+def test_training_never_draws_the_held_out_noise():
+    rng = np.random.default_rng(0)
+    assert set(draw_noise_families(rng, 2_000, held_out=False)) == set(TRAINING_NOISES)
+    assert set(draw_noise_families(rng, 2_000, held_out=True)) == set(HELD_OUT_NOISES)
+    assert set(TRAINING_NOISES) | set(HELD_OUT_NOISES) == set(NoiseFamily)
+    assert not set(TRAINING_NOISES) & set(HELD_OUT_NOISES)
+
+
+@pytest.mark.parametrize("held_out", [False, True])
+def test_noise_factors_are_positive_with_mean_one(held_out):
+    level = np.ones((300, 2_000), dtype=np.float32)
+    factor = white_factor(np.random.default_rng(0), level, dense=False, held_out=held_out)
+    assert (factor >= 0.0).all()
+    assert np.median(factor.mean(axis=1)) == pytest.approx(1.0, abs=0.02)
+
+
+def test_dense_samplings_are_noisier():
+    level = np.ones((400, 300), dtype=np.float32)
+    spread = [
+        np.median(
+            white_factor(np.random.default_rng(0), level, dense=dense, held_out=False).std(axis=1)
+        )
+        for dense in (False, True)
+    ]
+    assert spread[1] > 1.3 * spread[0]
+
+
+def test_quiet_hours_of_counting_cells_are_relatively_noisier():
+    level = np.ones((400, 1_000), dtype=np.float32)
+    level[:, 500:] = 0.05
+    factor = white_factor(np.random.default_rng(0), level, dense=False, held_out=False)
+    noisier = factor[:, 500:].std(axis=1) > 2.0 * factor[:, :500].std(axis=1)
+    assert 0.2 < noisier.mean() < 0.6
+
+
+def test_bursts_only_add_and_half_of_the_series_have_none():
+    factor = bursts(np.random.default_rng(0), 400, 1_500)
+    assert (factor >= 1.0).all()
+    assert factor.max() > 5.0
+    assert 0.4 < (factor.max(axis=1) == 1.0).mean() < 0.65
