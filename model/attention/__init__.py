@@ -1,0 +1,145 @@
+"""Attention as pure functions of one meaning, chosen by a literal dispatch table.
+
+Axis legend: B batch, H heads, N_q queries, N_k keys, D head width.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final, Literal, overload
+
+from torch import Tensor
+
+from model.attention.inputs import QkNorm, prepare, validate
+from model.attention.mask import UNMASKED, Mask, TileVisibility
+from model.attention.merge import merge
+from model.attention.reference import reference_attention
+from model.attention.sdpa import sdpa_attention
+from model.attention.tiled import tiled_attention, visited_tiles
+from model.errors import AttentionError
+from model.rotary import RotaryTable
+
+__all__ = [
+    "BACKENDS",
+    "UNMASKED",
+    "Mask",
+    "QkNorm",
+    "TileVisibility",
+    "attention",
+    "merge",
+    "visited_tiles",
+]
+
+Backend = Callable[[Tensor, Tensor, Tensor, Mask, float, bool], tuple[Tensor, Tensor | None]]
+
+
+def _reference(
+    q: Tensor, k: Tensor, v: Tensor, mask: Mask, scale: float, _: bool
+) -> tuple[Tensor, Tensor | None]:
+    return reference_attention(q, k, v, mask, scale)
+
+
+def _tiled(
+    q: Tensor, k: Tensor, v: Tensor, mask: Mask, scale: float, _: bool
+) -> tuple[Tensor, Tensor | None]:
+    return tiled_attention(q, k, v, mask, scale)
+
+
+def _sdpa(
+    q: Tensor, k: Tensor, v: Tensor, mask: Mask, scale: float, return_lse: bool
+) -> tuple[Tensor, Tensor | None]:
+    # torch's function does not give its log-sum-exp away, and has no answer for zero keys.
+    if return_lse or k.shape[2] == 0:
+        return tiled_attention(q, k, v, mask, scale)
+    return sdpa_attention(q, k, v, mask, scale), None
+
+
+BACKENDS: Final[dict[str, Backend]] = {
+    "reference": _reference,
+    "tiled": _tiled,
+    "sdpa": _sdpa,
+}
+
+
+@overload
+def attention(
+    q: Tensor,
+    k: Tensor,
+    v: Tensor,
+    *,
+    mask: Mask = ...,
+    rope: RotaryTable | None = ...,
+    qk_norm: QkNorm | None = ...,
+    scale: float | None = ...,
+    backend: str = ...,
+    return_lse: Literal[False] = ...,
+) -> Tensor: ...
+
+
+@overload
+def attention(
+    q: Tensor,
+    k: Tensor,
+    v: Tensor,
+    *,
+    mask: Mask = ...,
+    rope: RotaryTable | None = ...,
+    qk_norm: QkNorm | None = ...,
+    scale: float | None = ...,
+    backend: str = ...,
+    return_lse: Literal[True],
+) -> tuple[Tensor, Tensor]: ...
+
+
+def attention(
+    q: Tensor,
+    k: Tensor,
+    v: Tensor,
+    *,
+    mask: Mask = UNMASKED,
+    rope: RotaryTable | None = None,
+    qk_norm: QkNorm | None = None,
+    scale: float | None = None,
+    backend: str = "auto",
+    return_lse: bool = False,
+) -> Tensor | tuple[Tensor, Tensor]:
+    """Weighted means of values, by the softmax of scaled scores of the visible keys.
+
+    Keys are first cleared where nobody sees them, then queries and keys are normed (`qk_norm`),
+    then turned (`rope`). Every backend gives the same answer up to rounding; see
+    docs/attention.md for which one suits what.
+
+    Args:
+        q: (B, H, N_q, D), any strides, floating point.
+        k: (B, H, N_k, D), same type and device.
+        v: (B, H, N_k, D), same type and device.
+        mask: Who sees whom. Queries are right-aligned: query i sits at position N_k - N_q + i.
+        rope: Table of max(N_q, N_k) positions, right-aligned like the mask.
+        qk_norm: Gains of the norm of queries and keys.
+        scale: Factor of the scores, 1 / sqrt(D) by default.
+        backend: A key of `BACKENDS`, or "auto": torch's kernel where it needs no N_q x N_k array
+            for the mask and no log-sum-exp is asked, else the tiled one.
+        return_lse: Also return the log-sum-exp of the visible scores, from which `merge` joins
+            answers over parts of the keys. The sdpa backend then answers by the tiled one.
+
+    Returns:
+        Output (B, H, N_q, D) in the type of q, 0 in a row that sees nothing; with `return_lse`
+        also (B, H, N_q), -inf in such a row, in float32 (float64 for float64).
+
+    Raises:
+        AttentionError: Shapes, types, devices or options do not fit together.
+    """
+    validate(q, k, v, mask, rope, qk_norm, scale)
+    n_q, n_k = q.shape[2], k.shape[2]
+    mask = mask.reduced(n_q, n_k)
+    if backend == "auto":
+        backend = "tiled" if return_lse or mask.needs_matrix(n_q, n_k) else "sdpa"
+    if backend not in BACKENDS:
+        raise AttentionError(f"expected a backend of {['auto', *BACKENDS]}, got {backend!r}")
+    q, k, v = prepare(q, k, v, mask, rope, qk_norm)
+    scale = q.shape[3] ** -0.5 if scale is None else scale
+    output, lse = BACKENDS[backend](q, k, v, mask, scale, return_lse)
+    if not return_lse:
+        return output
+    assert lse is not None  # every backend gives it when asked
+    return output, lse

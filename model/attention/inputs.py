@@ -1,0 +1,132 @@
+"""What every backend may take for granted: checked shapes, normed and turned queries and keys.
+
+Axis legend: B batch, H heads, N_q queries, N_k keys, D head width.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from model.attention.mask import Mask
+from model.errors import AttentionError
+from model.rotary import RotaryTable, apply_rotary
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class QkNorm:
+    """RMS norm of queries and keys over the head width, which bounds the scores.
+
+    Attributes:
+        q_weight: (D,), gain of each query channel after the norm.
+        k_weight: (D,), the same for keys.
+        eps: Added to the mean square; a zero vector stays zero.
+    """
+
+    q_weight: Tensor
+    k_weight: Tensor
+    eps: float = 1e-6
+
+
+def accumulator_dtype(dtype: torch.dtype) -> torch.dtype:
+    """Type of sums and of the log-sum-exp: float64 for float64, float32 for all narrower ones."""
+    return torch.float64 if dtype == torch.float64 else torch.float32
+
+
+def validate(
+    q: Tensor,
+    k: Tensor,
+    v: Tensor,
+    mask: Mask,
+    rope: RotaryTable | None,
+    qk_norm: QkNorm | None,
+    scale: float | None,
+) -> None:
+    """Refuse what no backend can take, before any of them broadcasts it into something else.
+
+    Raises:
+        AttentionError: Shapes, types, devices or options do not fit together; the message says
+            what was expected and what came.
+    """
+    shapes = f"q {tuple(q.shape)}, k {tuple(k.shape)}, v {tuple(v.shape)}"
+    if q.ndim != 4 or k.ndim != 4 or v.ndim != 4:
+        raise AttentionError(f"expected q, k, v of shape (B, H, N, D), got {shapes}")
+    batch, heads, n_q, width = q.shape
+    n_k = k.shape[2]
+    if v.shape != k.shape or (batch, heads, width) != (k.shape[0], k.shape[1], k.shape[3]):
+        raise AttentionError(
+            f"expected q, k, v of one batch, number of heads and head width, and k, v of one "
+            f"length, got {shapes}; expand() shared heads"
+        )
+    if width < 1:
+        raise AttentionError(f"expected a head width of at least 1, got {shapes}")
+    if not (q.dtype == k.dtype == v.dtype and q.is_floating_point()):
+        raise AttentionError(
+            f"expected q, k, v of one floating-point type, got {q.dtype}, {k.dtype}, {v.dtype}"
+        )
+    if not q.device == k.device == v.device:
+        raise AttentionError(
+            f"expected q, k, v on one device, got {q.device}, {k.device}, {v.device}"
+        )
+    if scale is not None and not math.isfinite(scale):
+        raise AttentionError(f"expected a finite scale, got {scale}")
+    _expect(
+        "rotary table",
+        None if rope is None else rope.cos,
+        ((max(n_q, n_k), width // 2), (batch, max(n_q, n_k), width // 2)),
+        q.device,
+    )
+    _expect("mask.key_valid", mask.key_valid, ((batch, n_k),), q.device)
+    _expect("mask.alibi_slopes", mask.alibi_slopes, ((heads,),), q.device)
+    if qk_norm is not None:
+        _expect("qk_norm.q_weight", qk_norm.q_weight, ((width,),), q.device)
+        _expect("qk_norm.k_weight", qk_norm.k_weight, ((width,),), q.device)
+
+
+def _expect(
+    name: str, tensor: Tensor | None, shapes: tuple[tuple[int, ...], ...], device: torch.device
+) -> None:
+    if tensor is None or (tuple(tensor.shape) in shapes and tensor.device == device):
+        return
+    raise AttentionError(
+        f"expected {name} of shape {' or '.join(map(str, shapes))} on {device}, "
+        f"got {tuple(tensor.shape)} on {tensor.device}"
+    )
+
+
+def prepare(
+    q: Tensor,
+    k: Tensor,
+    v: Tensor,
+    mask: Mask,
+    rope: RotaryTable | None,
+    qk_norm: QkNorm | None,
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Clear keys that nobody sees, then norm, then turn queries and keys.
+
+    Cleared keys come first, as zeros chosen by `where`: a NaN that is only multiplied by a weight
+    of zero is still a NaN, and one that went through the norm would come back as its gradient.
+
+    Returns:
+        q, k, v in their shapes and types; v differs only where no query sees it.
+    """
+    seen = mask.seen_keys(q.shape[2], k.shape[2], k.device)
+    if seen is not None:
+        seen = seen[:, None, :, None]  # (B or 1, 1, N_k, 1)
+        k, v = torch.where(seen, k, 0.0), torch.where(seen, v, 0.0)
+    if qk_norm is not None:
+        q = _rms_norm(q, qk_norm.q_weight, qk_norm.eps)
+        k = _rms_norm(k, qk_norm.k_weight, qk_norm.eps)
+    if rope is not None:
+        q = apply_rotary(q, rope.last(q.shape[2]))
+        k = apply_rotary(k, rope.last(k.shape[2]))
+    return q, k, v
+
+
+def _rms_norm(x: Tensor, weight: Tensor, eps: float) -> Tensor:
+    wide = x.to(accumulator_dtype(x.dtype))
+    inverse_rms = torch.rsqrt(wide.square().mean(dim=-1, keepdim=True) + eps)
+    return (wide * inverse_rms * weight).to(x.dtype)

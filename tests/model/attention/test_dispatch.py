@@ -1,0 +1,93 @@
+from __future__ import annotations
+
+import pytest
+import torch
+
+import model.attention
+from model.attention import BACKENDS, Mask, attention
+
+VALID = torch.ones(2, 13, dtype=torch.bool)
+
+
+@pytest.fixture
+def chosen(monkeypatch) -> list[str]:
+    """Names of the backends in the order in which they were called."""
+    names: list[str] = []
+
+    def record(name, backend):
+        def recorded(*args):
+            names.append(name)
+            return backend(*args)
+
+        return recorded
+
+    for name, backend in dict(BACKENDS).items():
+        monkeypatch.setitem(BACKENDS, name, record(name, backend))
+    return names
+
+
+@pytest.fixture
+def torch_calls(monkeypatch) -> list[dict]:
+    """Keyword arguments of every call of torch's own kernel."""
+    calls: list[dict] = []
+    kernel = torch.nn.functional.scaled_dot_product_attention
+
+    def recorded(*args, **options):
+        calls.append(options)
+        return kernel(*args, **options)
+
+    monkeypatch.setattr("model.attention.sdpa.scaled_dot_product_attention", recorded)
+    return calls
+
+
+@pytest.mark.parametrize(
+    ("mask", "n_q", "backend"),
+    [
+        (Mask(), 13, "sdpa"),
+        (Mask(causal=True), 13, "sdpa"),
+        (Mask(key_valid=VALID), 13, "sdpa"),
+        (Mask(key_valid=VALID), 4, "sdpa"),
+        (Mask(causal=True), 1, "sdpa"),
+        (Mask(causal=True, key_valid=VALID), 1, "sdpa"),
+        (Mask(window=13), 13, "sdpa"),
+        (Mask(causal=True), 4, "tiled"),
+        (Mask(causal=True, key_valid=VALID), 13, "tiled"),
+        (Mask(window=12), 13, "tiled"),
+        (Mask(alibi_slopes=torch.ones(3)), 13, "tiled"),
+    ],
+)
+def test_auto_leaves_to_torch_what_needs_no_matrix(draw, chosen, mask, n_q, backend):
+    q, k, v = draw(n_q=n_q, n_k=13)
+    attention(q, k, v, mask=mask)
+    assert chosen == [backend]
+
+
+def test_auto_answers_by_tiles_where_the_log_sum_exp_is_asked(draw, chosen):
+    attention(*draw(), return_lse=True)
+    assert chosen == ["tiled"]
+
+
+@pytest.mark.parametrize("name", BACKENDS)
+def test_a_named_backend_is_the_one_that_runs(draw, chosen, name):
+    attention(*draw(), mask=Mask(window=3), backend=name)
+    assert chosen == [name]
+
+
+def test_without_a_mask_torch_is_given_none(draw, torch_calls):
+    attention(*draw(width=4))
+    assert torch_calls == [{"is_causal": False, "scale": 0.5}]
+
+
+def test_causal_is_told_to_torch_in_a_word(draw, torch_calls):
+    attention(*draw(), mask=Mask(causal=True), scale=2.0)
+    assert torch_calls == [{"is_causal": True, "scale": 2.0}]
+
+
+def test_key_validity_reaches_torch_as_one_row_a_batch_member(draw, torch_calls):
+    attention(*draw(), mask=Mask(key_valid=VALID))
+    (options,) = torch_calls
+    assert options["attn_mask"].shape == (2, 1, 1, 13)
+
+
+def test_every_exported_name_exists():
+    assert all(hasattr(model.attention, name) for name in model.attention.__all__)
