@@ -20,10 +20,12 @@ COPY kpi kpi
 COPY model model
 COPY training training
 COPY service service
-# Nothing but the project itself may arrive here; then what only a build needs goes.
+# Then what only building and testing need goes: headers, torch's own tests, pip.
 RUN /opt/rancast/bin/pip install --no-deps --no-build-isolation . \
-    && rm -rf /opt/rancast/lib/python3.*/site-packages/torch/include \
-              /opt/rancast/lib/python3.*/site-packages/pyarrow/include
+    && for part in torch/include torch/test torch/bin pyarrow/include pyarrow/tests; do \
+         rm -rf /opt/rancast/lib/python3.*/site-packages/$part; \
+       done \
+    && /opt/rancast/bin/pip uninstall --yes setuptools pip
 
 FROM ${BASE_IMAGE}
 ARG VERSION=0.1.0

@@ -1,0 +1,135 @@
+"""The Dockerfile keeps its promises on paper: stages, user, arguments, what the builder sees."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from service.settings import PREFIX, Settings
+
+REPOSITORY = Path(__file__).resolve().parents[2]
+
+
+@dataclass(frozen=True)
+class Step:
+    """One instruction and what follows it."""
+
+    instruction: str
+    rest: str
+
+
+def steps(text: str) -> list[Step]:
+    """Instructions of a Dockerfile, continued lines joined, comments dropped."""
+    lines = [line for line in text.splitlines() if not line.lstrip().startswith("#")]
+    joined = re.sub(r"\\\n\s*", " ", "\n".join(lines))
+    pairs = (line.split(None, 1) for line in joined.splitlines() if line.strip())
+    return [Step(pair[0].upper(), pair[1] if len(pair) > 1 else "") for pair in pairs]
+
+
+DOCKERFILE = steps((REPOSITORY / "Dockerfile").read_text(encoding="utf-8"))
+LAST_FROM = max(number for number, step in enumerate(DOCKERFILE) if step.instruction == "FROM")
+HEAD = DOCKERFILE[: next(i for i, step in enumerate(DOCKERFILE) if step.instruction == "FROM")]
+BUILD, FINAL = DOCKERFILE[len(HEAD) : LAST_FROM], DOCKERFILE[LAST_FROM:]
+
+
+def all_of(instruction: str, among: list[Step]) -> list[str]:
+    return [step.rest for step in among if step.instruction == instruction]
+
+
+def test_base_images_are_arguments_with_a_fixed_version() -> None:
+    arguments = dict(rest.split("=", 1) for rest in all_of("ARG", HEAD))
+    assert re.search(r":3\.\d+-\S+$", arguments["BASE_IMAGE"])
+    assert arguments["BUILD_IMAGE"] == "${BASE_IMAGE}"
+    assert "latest" not in " ".join(arguments.values())
+    assert all_of("FROM", BUILD) == ["${BUILD_IMAGE} AS build"]
+    assert all_of("FROM", FINAL) == ["${BASE_IMAGE}"]
+
+
+def test_index_of_torch_is_an_empty_argument() -> None:
+    assert 'TORCH_INDEX=""' in all_of("ARG", BUILD)
+    assert any("--extra-index-url" in rest for rest in all_of("RUN", BUILD))
+
+
+def test_whatever_pip_fetches_is_pinned() -> None:
+    installs = re.findall(r"pip install [^&]*", " && ".join(all_of("RUN", DOCKERFILE)))
+    assert len(installs) == 2
+    for install in installs:
+        assert "-c constraints.txt" in install or "--no-deps --no-build-isolation" in install
+
+
+def test_final_stage_installs_no_packages() -> None:
+    runs = " ".join(all_of("RUN", FINAL))
+    assert not re.search(r"apt-get|apk|pip|gcc|g\+\+|curl|wget", runs)
+
+
+def test_service_runs_as_a_numeric_unprivileged_user() -> None:
+    # Kubernetes can check runAsNonRoot against a number only.
+    assert all_of("USER", FINAL) == ["10001:10001"]
+    after = FINAL[[step.instruction for step in FINAL].index("USER") :]
+    assert not {"RUN", "COPY", "ADD"} & {step.instruction for step in after}
+
+
+def test_it_starts_as_a_process_that_gets_the_signals() -> None:
+    assert json.loads(all_of("ENTRYPOINT", FINAL)[0]) == ["rancast"]
+    assert json.loads(all_of("CMD", FINAL)[0]) == ["serve"]
+
+
+def test_health_check_is_a_program_that_python_understands() -> None:
+    (check,) = all_of("HEALTHCHECK", FINAL)
+    command = json.loads(check.partition("CMD ")[2])
+    assert command[:2] == ["python3", "-c"]
+    compile(command[2], "health check", "exec")
+    assert "/healthz" in command[2]
+
+
+def test_every_variable_that_the_image_sets_is_a_setting() -> None:
+    names = re.findall(rf"\b({PREFIX}[A-Z_]+)=", " ".join(all_of("ENV", FINAL)))
+    assert {"RANCAST_HOST", "RANCAST_PORT", "RANCAST_JOURNAL_PATH"} == set(names)
+    assert set(names) <= {PREFIX + name.upper() for name in Settings.model_fields}
+
+
+def test_journal_lies_on_the_volume() -> None:
+    environment = " ".join(all_of("ENV", FINAL))
+    (volume,) = all_of("VOLUME", FINAL)
+    assert f"RANCAST_JOURNAL_PATH={volume}/" in environment
+    assert "PYTHONDONTWRITEBYTECODE=1" in environment
+
+
+def test_labels_name_title_license_and_version() -> None:
+    labels = " ".join(all_of("LABEL", FINAL))
+    for name in ("title", "description", "licenses", "version", "revision"):
+        assert f"org.opencontainers.image.{name}=" in labels
+
+
+def test_everything_that_is_copied_exists_and_reaches_the_builder() -> None:
+    ignored = (REPOSITORY / ".dockerignore").read_text(encoding="utf-8").splitlines()
+    assert "*" in ignored
+    sources = {
+        name
+        for rest in all_of("COPY", BUILD)
+        for name in rest.split()[:-1]
+        if not name.startswith("--")
+    }
+    assert {"kpi", "model", "training", "service", "rancast.py"} <= sources
+    assert {f"!{name}" for name in sources} <= set(ignored)
+
+
+def test_hadolint_finds_nothing() -> None:
+    beside_python = Path(sys.executable).with_name("hadolint")
+    binary = str(beside_python) if beside_python.exists() else shutil.which("hadolint")
+    if binary is None:
+        pytest.skip("hadolint is not here; the cluster extra brings it")
+    answer = subprocess.run(
+        [binary, "--no-color", str(REPOSITORY / "Dockerfile")],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert answer.returncode == 0, answer.stdout + answer.stderr
