@@ -23,10 +23,11 @@ ARROWS = {
     "training": {"training", "kpi", "model"},
     "service": {"service", "kpi", "model"},
 }
-# What the two inner packages may import of others, beyond the standard library.
+# What the two inner packages may import of others, beyond the standard library. Plotly only where a
+# chart is drawn: another test sees that it is not loaded before.
 LIBRARIES = {
     "kpi": {"numpy", "pyarrow", "lxml"},
-    "model": {"torch", "numpy", "safetensors", "holidays"},
+    "model": {"torch", "numpy", "safetensors", "holidays", "plotly"},
 }
 MAXIMUM_LINES = 400
 # One test file a module, so that a test has one home: those may be longer.
@@ -146,10 +147,11 @@ def test_every_module_says_what_it_is() -> None:
 
 
 def test_every_file_is_short_enough_to_read() -> None:
-    lines = {
-        module.name: len(module.path.read_text(encoding="utf-8").splitlines()) for module in MODULES
-    }
-    too_long = {name: count for name, count in lines.items() if count > MAXIMUM_LINES}
+    too_long = {}
+    for module in MODULES:
+        lines = len(module.path.read_text(encoding="utf-8").splitlines())
+        if lines > (MAXIMUM_TEST_LINES if module.package == "tests" else MAXIMUM_LINES):
+            too_long[module.name] = lines
     assert too_long == {}, "split these by their nouns"
 
 

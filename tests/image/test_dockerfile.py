@@ -121,6 +121,7 @@ def test_everything_that_is_copied_exists_and_reaches_the_builder() -> None:
     assert {f"!{name}" for name in sources} <= set(ignored)
 
 
+@pytest.mark.cluster
 def test_hadolint_finds_nothing() -> None:
     beside_python = Path(sys.executable).with_name("hadolint")
     binary = str(beside_python) if beside_python.exists() else shutil.which("hadolint")
