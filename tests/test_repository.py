@@ -99,10 +99,7 @@ def test_constraints_ask_for_torch_without_a_local_version() -> None:
 
 
 def readme() -> str:
-    path = REPOSITORY / "README.md"
-    if not path.exists():
-        pytest.skip("there is no README yet")
-    return path.read_text(encoding="utf-8")
+    return (REPOSITORY / "README.md").read_text(encoding="utf-8")
 
 
 def test_front_page_starts_with_the_two_commands() -> None:
