@@ -124,6 +124,11 @@ def test_probes_ask_for_life_and_readiness(helm: Helm) -> None:
     assert startup_seconds >= 120
 
 
+def test_requests_in_flight_can_end_before_the_pod_is_killed(helm: Helm) -> None:
+    drain_seconds = Settings.model_fields["drain_seconds"].default
+    assert pod(helm.template())["terminationGracePeriodSeconds"] > drain_seconds
+
+
 def test_an_emptied_probe_is_left_out(helm: Helm) -> None:
     assert "startupProbe" not in container(helm.template({"startupProbe": None}))
 
