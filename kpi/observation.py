@@ -1,8 +1,8 @@
 """Observations in columns: what a source reported, before it is put on a grid.
 
-One `ObservationBatch` holds many samples as parallel arrays with dictionary-encoded names, never one
-Python object a sample. The identity of a sample is (cell, KPI, period length, period end); the value
-of the latest arrival wins.
+One `ObservationBatch` holds many samples as parallel arrays with dictionary-encoded names, never
+one Python object a sample. The identity of a sample is (cell, KPI, period length, period end); the
+value of the latest arrival wins.
 
 Axis legend: n samples.
 """
@@ -48,8 +48,7 @@ class ObservationBatch:
         for name in ("cell_index", "kpi_index", "period_end_ms", "period_ms", "suspect"):
             if len(getattr(self, name)) != n:
                 raise ValueError(
-                    f"expected {n} entries in {name}, as in values, "
-                    f"got {len(getattr(self, name))}"
+                    f"expected {n} entries in {name}, as in values, got {len(getattr(self, name))}"
                 )
 
     def __len__(self) -> int:
@@ -66,6 +65,33 @@ class ObservationBatch:
             period_ms=self.period_ms[rows],
             values=self.values[rows],
             suspect=self.suspect[rows],
+        )
+
+    @staticmethod
+    def concatenate(batches: Sequence[ObservationBatch]) -> ObservationBatch:
+        """Samples of several batches, order kept; the arrival is that of the latest.
+
+        Raises:
+            ValueError: There is no batch.
+        """
+        if not batches:
+            raise ValueError("expected at least one batch to concatenate, got none")
+        cells: dict[str, int] = {}
+        kpis: dict[str, int] = {}
+        cell_index, kpi_index = [], []
+        for batch in batches:
+            cell_index.append(_renumber(cells, batch.cells)[batch.cell_index])
+            kpi_index.append(_renumber(kpis, batch.kpis)[batch.kpi_index])
+        return ObservationBatch(
+            cells=tuple(cells),
+            kpis=tuple(kpis),
+            cell_index=np.concatenate(cell_index),
+            kpi_index=np.concatenate(kpi_index),
+            period_end_ms=np.concatenate([batch.period_end_ms for batch in batches]),
+            period_ms=np.concatenate([batch.period_ms for batch in batches]),
+            values=np.concatenate([batch.values for batch in batches]),
+            suspect=np.concatenate([batch.suspect for batch in batches]),
+            arrival_ms=max(batch.arrival_ms for batch in batches),
         )
 
     @staticmethod
@@ -117,3 +143,12 @@ def _encode(names: Sequence[str]) -> tuple[tuple[str, ...], NDArray[np.int32]]:
         count=len(names),
     )
     return tuple(position), index
+
+
+def _renumber(position: dict[str, int], names: Sequence[str]) -> NDArray[np.int32]:
+    """Number of each name in `position`, int32 (names,); new names are given the next numbers."""
+    return np.fromiter(
+        (position.setdefault(name, len(position)) for name in names),
+        dtype=np.int32,
+        count=len(names),
+    )
