@@ -1,0 +1,110 @@
+"""The application: `create_app(settings)` puts the parts together; nothing happens at import."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from importlib.metadata import PackageNotFoundError, version
+
+from fastapi import FastAPI
+from prometheus_client import CollectorRegistry
+
+from kpi.catalogue import load_catalogue
+from kpi.errors import CatalogueError
+from kpi.store import KpiStore
+from model.predictor import Predictor
+from service.clock import Clock, SystemClock
+from service.container import Services
+from service.errors import StartupError
+from service.lifecycle import Lifecycle
+from service.metrics import Metrics
+from service.middleware import RawCellNames, RequestTimer
+from service.openapi import openapi_builder
+from service.problems import install_problem_handlers
+from service.routes import cells, forecast, health, metrics, model, observations, pages
+from service.series import SeriesLimits
+from service.settings import Settings
+
+_DESCRIPTION = (
+    "Probabilistic forecasts of radio cell load, inside a latency budget. Errors are problem "
+    "documents after RFC 9457."
+)
+
+
+def create_app(
+    settings: Settings,
+    *,
+    predictor: Predictor | None = None,
+    store: KpiStore | None = None,
+    clock: Clock | None = None,
+    on_failure: Callable[[StartupError], None] | None = None,
+) -> FastAPI:
+    """Build the application; its lifespan loads the model and the store.
+
+    Args:
+        settings: What the operator chose.
+        predictor: Used instead of the checkpoint that the settings name.
+        store: Used instead of the store that the settings describe; the application closes it.
+        clock: Used instead of the machine's clocks.
+        on_failure: Called where the start fails; the server ends the process then.
+
+    Returns:
+        The application; `app.state.services` is its container, `app.state.lifecycle` its start and
+        stop.
+
+    Raises:
+        StartupError: A catalogue file cannot be used.
+    """
+    services = _services(settings, clock or SystemClock())
+    lifecycle = Lifecycle(services, predictor=predictor, store=store, on_failure=on_failure)
+
+    @asynccontextmanager
+    async def lifespan(_: FastAPI) -> AsyncIterator[None]:
+        lifecycle.begin()
+        try:
+            yield
+        finally:
+            await lifecycle.end()
+
+    app = FastAPI(
+        title="rancast",
+        version=_version(),
+        summary="Forecasts of radio cell load in time for the control loop",
+        description=_DESCRIPTION,
+        lifespan=lifespan,
+        docs_url=None,
+        redoc_url=None,
+        redirect_slashes=False,
+    )
+    app.state.services = services
+    app.state.lifecycle = lifecycle
+    for routes in (forecast, observations, cells, model, health, metrics, pages):
+        app.include_router(routes.router)
+    install_problem_handlers(app)
+    app.add_middleware(RawCellNames)
+    app.add_middleware(RequestTimer, clock=services.clock, metrics=services.metrics)
+    app.openapi = openapi_builder(app)  # type: ignore[method-assign]
+    return app
+
+
+def _services(settings: Settings, clock: Clock) -> Services:
+    try:
+        catalogue = load_catalogue(settings.catalogue_files)
+    except CatalogueError as error:
+        raise StartupError(str(error), exit_code=2) from error
+    return Services(
+        settings=settings,
+        clock=clock,
+        metrics=Metrics(CollectorRegistry(), clock, settings.profile.value),
+        catalogue=catalogue,
+        policy=settings.budget_policy(),
+        limits=SeriesLimits(settings.max_series_per_request, settings.max_kpis),
+    )
+
+
+def _version() -> str:
+    try:
+        return version("rancast")
+    except PackageNotFoundError:
+        # Run from a checkout that is not installed.
+        return "0"

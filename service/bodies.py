@@ -1,0 +1,86 @@
+"""Reading a request's body: bounded, of the right type, into a checked model."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TypeVar
+
+from fastapi import Request
+from pydantic import BaseModel, ValidationError
+
+from service.container import Services
+from service.errors import (
+    ClientGoneError,
+    InvalidRequestError,
+    MalformedBodyError,
+    MediaTypeError,
+    TooLargeError,
+)
+from service.faults import body_faults
+from service.metrics import Stage
+
+JSON_MEDIA_TYPE = "application/json"
+# Above this size a body is decoded on another thread, so that the event loop goes on breathing.
+_OFFLOAD_BYTES = 256 * 1024
+
+Body = TypeVar("Body", bound=BaseModel)
+
+
+async def read_json(request: Request, services: Services, model: type[Body]) -> Body:
+    """Read and check the body of a request.
+
+    Raises:
+        MediaTypeError: It is not JSON by its content type, or it is compressed.
+        TooLargeError: It is larger than the limit, whatever its Content-Length said.
+        ClientGoneError: The client left before it was whole.
+        MalformedBodyError: It is not JSON.
+        InvalidRequestError: It is JSON of another shape.
+    """
+    _check_type(request)
+    body = await _read_bounded(request, services.settings.max_body_bytes)
+    with services.metrics.timed(Stage.DECODE):
+        if len(body) <= _OFFLOAD_BYTES:
+            return _decode(body, model)
+        return await asyncio.to_thread(_decode, body, model)
+
+
+def _check_type(request: Request) -> None:
+    given = request.headers.get("content-type", "")
+    if given.partition(";")[0].strip().lower() != JSON_MEDIA_TYPE:
+        raise MediaTypeError(
+            f"expected Content-Type {JSON_MEDIA_TYPE}, got {given or 'none'}; name the body's type"
+        )
+    encoding = request.headers.get("content-encoding", "identity").strip().lower()
+    if encoding != "identity":
+        raise MediaTypeError(f"expected an uncompressed body, got Content-Encoding {encoding}")
+
+
+async def _read_bounded(request: Request, most_bytes: int) -> bytes:
+    """The whole body; stops reading as soon as it is clear that it is too large."""
+    stated = request.headers.get("content-length", "")
+    if stated.isdecimal() and int(stated) > most_bytes:
+        raise TooLargeError(f"expected a body of at most {most_bytes} bytes, got {stated}")
+    chunks: list[bytes] = []
+    size = 0
+    while True:
+        message = await request.receive()
+        if message["type"] == "http.disconnect":
+            raise ClientGoneError("the client left in the middle of its body")
+        chunk = message.get("body", b"")
+        size += len(chunk)
+        if size > most_bytes:
+            raise TooLargeError(f"expected a body of at most {most_bytes} bytes, got more")
+        chunks.append(chunk)
+        if not message.get("more_body", False):
+            return b"".join(chunks)
+
+
+def _decode(body: bytes, model: type[Body]) -> Body:
+    try:
+        return model.model_validate_json(body)
+    except ValidationError as error:
+        errors = error.errors(include_url=False)
+    if errors[0]["type"] == "json_invalid":
+        raise MalformedBodyError(f"expected JSON: {errors[0]['ctx']['error']}")
+    first, *others = body_faults(errors)
+    raise InvalidRequestError(first.path, first.reason, tuple(others))

@@ -1,0 +1,98 @@
+"""What the parts of a running application share, in one typed object on `app.state`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+from fastapi import Request
+
+from kpi.catalogue import Catalogue
+from service.budget import BudgetPolicy
+from service.clock import Clock
+from service.engine import Engine
+from service.errors import NotReadyError
+from service.ingestion import Ingestion
+from service.metrics import Metrics
+from service.schemas import ModelCard
+from service.series import SeriesLimits
+from service.settings import Settings
+
+
+class Phase(StrEnum):
+    """Where the service stands between its start and its end."""
+
+    STARTING = "starting"
+    READY = "ready"
+    DRAINING = "draining"
+    FAILED = "failed"
+
+
+@dataclass(slots=True)
+class Running:
+    """The parts that exist once the service is started.
+
+    Attributes:
+        engine: Answers forecasts.
+        ingestion: Takes observations into the store.
+        card: The model card.
+    """
+
+    engine: Engine
+    ingestion: Ingestion
+    card: ModelCard
+
+
+@dataclass(slots=True)
+class Services:
+    """Everything that routes need.
+
+    Attributes:
+        settings: What the operator chose.
+        clock: The only source of time.
+        metrics: The only way to count.
+        catalogue: What each KPI is.
+        policy: Turns a request's budget into a deadline.
+        limits: What one request may hold.
+        phase: Where the service stands.
+        reason: Why it is not ready, empty where it is.
+        running: The parts that exist once it is started, None before.
+    """
+
+    settings: Settings
+    clock: Clock
+    metrics: Metrics
+    catalogue: Catalogue
+    policy: BudgetPolicy
+    limits: SeriesLimits
+    phase: Phase = Phase.STARTING
+    reason: str = "the model is being loaded"
+    running: Running | None = None
+
+    def require(self) -> Running:
+        """The parts of the started service.
+
+        Raises:
+            NotReadyError: It starts, failed to start, or stops.
+        """
+        if self.running is None or self.phase is not Phase.READY:
+            raise NotReadyError(self.reason)
+        return self.running
+
+    def unreadiness(self) -> str | None:
+        """Why the service is not ready, None where it is."""
+        if self.running is None or self.phase is not Phase.READY:
+            return self.reason
+        return None if self.running.engine.is_running else "the engine has stopped"
+
+    def move_to(self, phase: Phase, reason: str = "") -> None:
+        """Enter a phase."""
+        self.phase = phase
+        self.reason = reason
+
+
+def services_of(request: Request) -> Services:
+    """The container of the application that answers this request."""
+    services = request.app.state.services
+    assert isinstance(services, Services)
+    return services

@@ -1,0 +1,162 @@
+"""What can go wrong in the service, and the one table from error to HTTP answer.
+
+ServiceError
+  SettingsError        settings that the service cannot start with
+  StartupError         the service could not be made ready
+  InvalidRequestError  a field or parameter with a value that cannot be used (422)
+  MalformedBodyError   a body that is not JSON (400)
+  NotFoundError        a cell, or a KPI of a cell, that is not held (404)
+  TooLargeError        a body or a number of series over the limit (413)
+  MediaTypeError       a body of another content type (415)
+  ClientGoneError      the client closed the connection; nobody reads the answer
+  OverloadedError      the queue is full (429, with Retry-After)
+  InferenceError       the model failed (500)
+  StorageError         the journal cannot keep what was sent (503)
+  NotReadyError        starting or stopping (503)
+  DeadlineError        the latency budget is spent (504)
+
+Answers follow RFC 9457 (`application/problem+json`). Their `path` member says what was wrong: a
+JSON Pointer (RFC 6901) into the body, `query:NAME` or `header:NAME`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from types import MappingProxyType
+
+
+class ServiceError(Exception):
+    """Base of all errors of the service."""
+
+
+class SettingsError(ServiceError):
+    """Settings that the service cannot start with; the message names each and how to mend it."""
+
+
+class StartupError(ServiceError):
+    """The service could not be made ready: no checkpoint, no journal, no address.
+
+    Attributes:
+        exit_code: What the process should end with.
+    """
+
+    def __init__(self, reason: str, *, exit_code: int = 1) -> None:
+        super().__init__(reason)
+        self.exit_code = exit_code
+
+
+class RequestError(ServiceError):
+    """Base of all errors that are the answer to one request."""
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """One thing that is wrong with a request: where, and what was expected."""
+
+    path: str
+    reason: str
+
+
+class InvalidRequestError(RequestError):
+    """A field or parameter cannot be used.
+
+    Attributes:
+        faults: What is wrong, at least one.
+    """
+
+    def __init__(self, path: str, reason: str, others: Sequence[Fault] = ()) -> None:
+        super().__init__(f"{path}: {reason}" if path else reason)
+        self.faults = (Fault(path, reason), *others)
+
+
+class MalformedBodyError(RequestError):
+    """The body is not JSON; the message says where it breaks."""
+
+
+class NotFoundError(RequestError):
+    """A cell, or a KPI of a cell, that the store does not hold."""
+
+
+class TooLargeError(RequestError):
+    """A body, or a number of series, over the service's limit."""
+
+
+class MediaTypeError(RequestError):
+    """A body of a content type, or in an encoding, that this route does not read."""
+
+
+class ClientGoneError(RequestError):
+    """The client closed the connection before the answer was ready."""
+
+
+class OverloadedError(RequestError):
+    """The queue is full.
+
+    Attributes:
+        retry_after_s: When to try again, whole seconds.
+    """
+
+    def __init__(self, reason: str, retry_after_s: int) -> None:
+        super().__init__(reason)
+        self.retry_after_s = retry_after_s
+
+
+class InferenceError(RequestError):
+    """The model failed on a well-formed request."""
+
+
+class StorageError(RequestError):
+    """The journal cannot keep what was sent; nothing was acknowledged."""
+
+
+class NotReadyError(RequestError):
+    """The service is starting, failed to start, or stopping."""
+
+
+class DeadlineError(RequestError):
+    """The latency budget is spent.
+
+    Attributes:
+        stage: Where the request was when its budget ran out.
+    """
+
+    def __init__(self, stage: str, budget_ms: float) -> None:
+        super().__init__(
+            f"the budget of {budget_ms:g} ms ran out in stage {stage!r}; state a larger budget_ms "
+            "or send fewer series"
+        )
+        self.stage = stage
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """How one class of error is answered.
+
+    Attributes:
+        status: HTTP status.
+        slug: Last part of the problem's `type` and value of the rejection metric's `reason`.
+        title: The problem's `title`.
+    """
+
+    status: int
+    slug: str
+    title: str
+
+
+ANSWERS: Mapping[type[RequestError], Answer] = MappingProxyType(
+    {
+        MalformedBodyError: Answer(400, "malformed", "The body is not JSON"),
+        NotFoundError: Answer(404, "unknown", "Not held here"),
+        TooLargeError: Answer(413, "too_large", "The request is too large"),
+        MediaTypeError: Answer(415, "media_type", "The content type is not supported"),
+        InvalidRequestError: Answer(422, "invalid", "The request has an unusable value"),
+        OverloadedError: Answer(429, "full", "The service is busy"),
+        # No standard status says that the client left; nobody will read it, only logs show it.
+        ClientGoneError: Answer(499, "client_gone", "The client closed the connection"),
+        InferenceError: Answer(500, "inference", "The model failed"),
+        NotReadyError: Answer(503, "not_ready", "The service is not ready"),
+        StorageError: Answer(503, "storage", "The journal cannot be written"),
+        DeadlineError: Answer(504, "deadline", "The latency budget is spent"),
+    }
+)

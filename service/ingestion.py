@@ -1,0 +1,71 @@
+"""The one way by which observations enter the store, whichever source they come from."""
+
+from __future__ import annotations
+
+import logging
+
+from kpi.catalogue import Catalogue
+from kpi.limits import MergeResult
+from kpi.observation import ObservationBatch
+from kpi.store import KpiStore
+from service.logs import log_event
+from service.metrics import Metrics, Outcome, StoreFigures
+
+_LOGGER = logging.getLogger(__name__)
+# An endless supply of made-up names must not fill memory; past this many they are only counted.
+_MOST_REMEMBERED = 10_000
+
+
+class Ingestion:
+    """Merges batches and counts what became of them; may be called from any thread.
+
+    Args:
+        store: Keeps the observations; has a lock of its own.
+        catalogue: Tells known KPIs from unknown ones.
+        metrics: Told of outcomes and unknown names.
+    """
+
+    def __init__(self, store: KpiStore, catalogue: Catalogue, metrics: Metrics) -> None:
+        self._store = store
+        self._catalogue = catalogue
+        self._metrics = metrics
+        self._named: set[str] = set()
+
+    @property
+    def store(self) -> KpiStore:
+        """Where the observations go."""
+        return self._store
+
+    def figures(self) -> StoreFigures:
+        """What the metrics show of the store."""
+        cells = len(self._store)
+        limits = self._store.limits
+        return StoreFigures(
+            cells=cells,
+            stated_bytes=cells * limits.stated_bytes_per_cell(limits.max_kpis_per_cell),
+            newest_ms=self._store.newest_ms,
+        )
+
+    def merge(self, batch: ObservationBatch) -> MergeResult:
+        """Take a batch into the store; returns when the journal holds it.
+
+        Raises:
+            JournalError: The journal cannot be written; nothing of the batch was kept.
+        """
+        result = self._store.merge(batch)
+        self._count(batch, result)
+        return result
+
+    def _count(self, batch: ObservationBatch, result: MergeResult) -> None:
+        self._metrics.count_observations(Outcome.ACCEPTED, result.accepted)
+        self._metrics.count_observations(Outcome.MERGED, result.merged)
+        self._metrics.count_observations(Outcome.LATE, result.late)
+        self._metrics.count_observations(Outcome.EXPIRED, result.expired)
+        rejected = sum(rejection.count for rejection in result.rejected)
+        self._metrics.count_observations(Outcome.REJECTED, rejected)
+        unknown = [name for name in batch.kpis if name not in self._catalogue]
+        self._metrics.count_unknown_kpis(len(unknown))
+        for name in unknown:
+            if name not in self._named and len(self._named) < _MOST_REMEMBERED:
+                self._named.add(name)
+                log_event(_LOGGER, logging.INFO, "unknown_kpi", kpi=name)

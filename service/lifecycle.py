@@ -1,0 +1,160 @@
+"""Starting and stopping: what happens in which order, and what is said meanwhile.
+
+The service answers `/healthz` and `/readyz` from its first moment, and loads the model and replays
+the journal behind them, so that a probe can tell a slow start from a dead process.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable
+
+from kpi.store import KpiStore
+from model.predictor import Predictor
+from service.container import Phase, Running, Services
+from service.engine import Engine
+from service.errors import ServiceError, StartupError
+from service.ingestion import Ingestion
+from service.loading import LoadedModel, describe, load_model, open_store, warm_up_windows
+from service.logs import log_event, log_failure
+from service.sources.directory import DirectorySource
+from service.sources.ledger import Ledger
+
+_LOGGER = logging.getLogger(__name__)
+
+
+class Lifecycle:
+    """Starts and stops the parts of one application.
+
+    Args:
+        services: The container that is filled.
+        predictor: A predictor to use instead of the checkpoint that the settings name.
+        store: A store to use instead of the one that the settings describe.
+        on_failure: Called where the start fails, with the reason.
+    """
+
+    def __init__(
+        self,
+        services: Services,
+        *,
+        predictor: Predictor | None = None,
+        store: KpiStore | None = None,
+        on_failure: Callable[[StartupError], None] | None = None,
+    ) -> None:
+        self._services = services
+        self._predictor = predictor
+        self._store = store
+        self._on_failure = on_failure
+        self._source: DirectorySource | None = None
+        self._start: asyncio.Task[None] | None = None
+
+    def begin(self) -> None:
+        """Start in the background; `started` waits for it."""
+        self._start = asyncio.create_task(self._begin(), name="startup")
+
+    async def started(self) -> None:
+        """Wait until the start has succeeded or failed."""
+        if self._start is not None:
+            await asyncio.wait([self._start])
+
+    async def end(self) -> None:
+        """Answer what was accepted, stop the source, close the journal."""
+        services = self._services
+        if services.phase is not Phase.FAILED:
+            services.move_to(Phase.DRAINING, "the service stops")
+        if self._start is not None:
+            self._start.cancel()
+            await asyncio.gather(self._start, return_exceptions=True)
+        if self._source is not None:
+            await self._source.stop()
+        if services.running is not None:
+            await services.running.engine.drain(services.settings.drain_seconds)
+        if self._store is not None:
+            await asyncio.to_thread(self._store.close)
+        log_event(_LOGGER, logging.INFO, "stopped")
+
+    async def _begin(self) -> None:
+        services = self._services
+        try:
+            await self._assemble()
+        except Exception as error:
+            failure = (
+                error
+                if isinstance(error, StartupError)
+                else StartupError(f"{type(error).__name__}: {error}")
+            )
+            if isinstance(error, ServiceError):
+                log_event(_LOGGER, logging.ERROR, "start_failed", reason=error)
+            else:
+                log_failure(_LOGGER, "start_failed", error)
+            services.move_to(Phase.FAILED, str(failure))
+            if self._on_failure is not None:
+                self._on_failure(failure)
+
+    async def _assemble(self) -> None:
+        services, settings, clock = self._services, self._services.settings, self._services.clock
+        begun_s = clock.monotonic_s()
+        log_event(
+            _LOGGER, logging.INFO, "starting", **settings.model_dump(mode="json", exclude_none=True)
+        )
+        fresh = settings.journal_path is None or not settings.journal_path.exists()
+        if self._store is None:
+            self._store = await asyncio.to_thread(open_store, settings, services.catalogue)
+        self._announce_store(self._store)
+        model = await self._model()
+        engine = Engine(
+            model.predictor,
+            clock=clock,
+            metrics=services.metrics,
+            queue_limit=settings.queue_limit,
+        )
+        await engine.start(warm_up_windows())
+        ingestion = Ingestion(self._store, services.catalogue, services.metrics)
+        services.metrics.watch_store(ingestion.figures)
+        services.metrics.show_model(model.predictor.identity)
+        services.running = Running(engine, ingestion, model.card)
+        if settings.ingest_directory is not None:
+            self._source = DirectorySource(
+                settings.ingest_directory,
+                ingestion=ingestion,
+                ledger=await asyncio.to_thread(Ledger.beside, settings.journal_path, fresh=fresh),
+                catalogue=services.catalogue,
+                metrics=services.metrics,
+                clock=clock,
+                poll_seconds=settings.ingest_poll_seconds,
+                time_zone=settings.time_zone,
+            )
+            self._source.start()
+        services.move_to(Phase.READY)
+        log_event(
+            _LOGGER,
+            logging.INFO,
+            "ready",
+            model=model.card.name,
+            version=model.card.version,
+            digest=model.card.digest,
+            seconds=clock.monotonic_s() - begun_s,
+        )
+
+    async def _model(self) -> LoadedModel:
+        if self._predictor is not None:
+            return LoadedModel(self._predictor, describe(self._predictor))
+        return await asyncio.to_thread(
+            load_model, self._services.settings, self._services.catalogue
+        )
+
+    def _announce_store(self, store: KpiStore) -> None:
+        """Say what the configuration costs, before it is spent."""
+        settings = self._services.settings
+        bytes_per_cell = store.stated_bytes_per_cell(settings.max_kpis)
+        log_event(
+            _LOGGER,
+            logging.INFO,
+            "store_open",
+            cells=len(store),
+            most_cells=settings.max_cells,
+            bytes_per_cell=bytes_per_cell,
+            most_bytes=bytes_per_cell * settings.max_cells,
+            journal=settings.journal_path,
+        )

@@ -1,0 +1,60 @@
+"""Structured log lines: `ts=… level=… logger=… event=… key=value`.
+
+One line an event, whatever the values hold: quotes and line breaks are escaped, so that a cell's
+name or a client's text cannot forge a line.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import sys
+from datetime import UTC, datetime
+from typing import TextIO
+
+_FIELDS = "rancast_fields"
+
+
+class KeyValueFormatter(logging.Formatter):
+    """Formats a record as key=value pairs on one line."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        """The record's time, level, logger, event, fields and, where there is one, exception."""
+        stamp = datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds")
+        pairs: dict[str, object] = {
+            "ts": stamp.replace("+00:00", "Z"),
+            "level": record.levelname.lower(),
+            "logger": record.name,
+            "event": record.getMessage(),
+        }
+        pairs.update(getattr(record, _FIELDS, {}))
+        if record.exc_info:
+            pairs["exception"] = self.formatException(record.exc_info)
+        return " ".join(f"{key}={_value(value)}" for key, value in pairs.items())
+
+
+def log_event(logger: logging.Logger, level: int, event: str, **fields: object) -> None:
+    """Write one event with its fields; the event is a short name such as `ready`."""
+    logger.log(level, event, extra={_FIELDS: fields}, stacklevel=2)
+
+
+def log_failure(logger: logging.Logger, event: str, error: BaseException, **fields: object) -> None:
+    """Write one event at level error, with the exception and its traceback."""
+    logger.error(event, exc_info=error, extra={_FIELDS: fields}, stacklevel=2)
+
+
+def configure_logging(level: str, stream: TextIO | None = None) -> None:
+    """Send every logger's lines to `stream` (standard error by default) as key=value pairs."""
+    handler = logging.StreamHandler(stream or sys.stderr)
+    handler.setFormatter(KeyValueFormatter())
+    root = logging.getLogger()
+    root.handlers = [handler]
+    root.setLevel(level.upper())
+
+
+def _value(value: object) -> str:
+    if isinstance(value, float):
+        return f"{value:.6g}"
+    text = "null" if value is None else str(value)
+    plain = text and text.isprintable() and not any(c in text for c in ' "=\\')
+    return text if plain else json.dumps(text, ensure_ascii=False)

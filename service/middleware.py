@@ -1,0 +1,82 @@
+"""What happens to every request before its route: timing, and cell names kept as they were sent."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from fastapi import Request
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from service.clock import Clock
+from service.metrics import Metrics
+
+_TIMING = "rancast.timing"
+_CELLS = "/v1/cells/"
+_UNMATCHED = "unmatched"
+
+
+@dataclass(slots=True)
+class RequestTiming:
+    """When a request arrived, and what it may take.
+
+    Attributes:
+        arrival_s: On the monotonic clock.
+        budget_ms: None until a route has worked it out, or where the route has no budget.
+    """
+
+    arrival_s: float
+    budget_ms: float | None = None
+
+
+def timing_of(request: Request) -> RequestTiming:
+    """The timing of this request."""
+    timing = request.scope[_TIMING]
+    assert isinstance(timing, RequestTiming)
+    return timing
+
+
+class RequestTimer:
+    """Notes the arrival of each request and counts how long it took."""
+
+    def __init__(self, app: ASGIApp, clock: Clock, metrics: Metrics) -> None:
+        self._app = app
+        self._clock = clock
+        self._metrics = metrics
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Run the application with the timing in the scope."""
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        timing = RequestTiming(self._clock.monotonic_s())
+        scope[_TIMING] = timing
+        try:
+            await self._app(scope, receive, send)
+        finally:
+            self._metrics.observe_request(
+                # The template, never the path: a cell's name is no label.
+                getattr(scope.get("route"), "path", _UNMATCHED),
+                self._clock.monotonic_s() - timing.arrival_s,
+                timing.budget_ms,
+            )
+
+
+class RawCellNames:
+    """Routes `/v1/cells/{cell}` by the path as it was sent.
+
+    Servers decode a path before routing, and a cell's name may hold slashes, which are then no
+    longer told from those of the route. Here the path under `/v1/cells/` is left percent-encoded
+    for the router; routes decode the one part that is the name.
+    """
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Run the application with the sent path."""
+        raw = scope.get("raw_path")
+        if scope["type"] == "http" and raw is not None:
+            sent = raw.partition(b"?")[0].decode("utf-8", errors="replace")
+            if sent.startswith(scope.get("root_path", "") + _CELLS):
+                scope["path"] = sent
+        await self._app(scope, receive, send)

@@ -1,0 +1,126 @@
+"""Errors as answers: RFC 9457 problem details, from the table in `service.errors`."""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import Sequence
+from http import HTTPStatus
+from typing import Any
+
+from fastapi import FastAPI, Request
+from fastapi.exceptions import RequestValidationError
+from fastapi.responses import Response
+from starlette.exceptions import HTTPException
+
+from service.container import services_of
+from service.errors import (
+    ANSWERS,
+    Answer,
+    DeadlineError,
+    Fault,
+    InvalidRequestError,
+    NotReadyError,
+    OverloadedError,
+    RequestError,
+    TooLargeError,
+)
+from service.faults import query_faults
+from service.logs import log_event, log_failure
+
+_LOGGER = logging.getLogger(__name__)
+
+MEDIA_TYPE = "application/problem+json"
+_NOT_READY_RETRY_S = 5
+
+
+def install_problem_handlers(app: FastAPI) -> None:
+    """Answer every error of the application in the one shape."""
+    app.add_exception_handler(RequestError, _on_request_error)
+    app.add_exception_handler(RequestValidationError, _on_bad_parameters)
+    app.add_exception_handler(HTTPException, _on_http_error)
+    app.add_exception_handler(Exception, _on_bug)
+
+
+async def _on_request_error(request: Request, error: Exception) -> Response:
+    assert isinstance(error, RequestError)
+    answer = ANSWERS[type(error)]
+    metrics = services_of(request).metrics
+    metrics.count_rejected(answer.slug)
+    if isinstance(error, DeadlineError):
+        metrics.count_exceeded(error.stage)
+    if answer.status == HTTPStatus.INTERNAL_SERVER_ERROR:
+        log_failure(_LOGGER, "request_failed", error, path=request.url.path)
+    else:
+        log_event(
+            _LOGGER,
+            logging.DEBUG,
+            "request_refused",
+            status=answer.status,
+            reason=answer.slug,
+            path=request.url.path,
+            detail=error,
+        )
+    faults = error.faults if isinstance(error, InvalidRequestError) else ()
+    return _problem(answer, _detail(error, faults), _headers(error), faults)
+
+
+async def _on_bad_parameters(request: Request, error: Exception) -> Response:
+    assert isinstance(error, RequestValidationError)
+    first, *others = query_faults(error.errors())
+    return await _on_request_error(
+        request, InvalidRequestError(first.path, first.reason, tuple(others))
+    )
+
+
+async def _on_http_error(request: Request, error: Exception) -> Response:
+    """What the router itself refuses: no such path, no such method."""
+    assert isinstance(error, HTTPException)
+    services_of(request).metrics.count_rejected("route")
+    phrase = HTTPStatus(error.status_code).phrase
+    slug = phrase.lower().replace(" ", "_")
+    detail = f"{request.method} {request.url.path}: {phrase.lower()}; /docs lists the routes"
+    return _problem(Answer(error.status_code, slug, phrase), detail, dict(error.headers or {}))
+
+
+async def _on_bug(request: Request, _error: Exception) -> Response:
+    # The server logs the traceback; the client learns nothing about our insides.
+    services_of(request).metrics.count_rejected("bug")
+    answer = Answer(500, "bug", "The service failed")
+    return _problem(answer, "an unexpected error; the service's log has it", {})
+
+
+def _detail(error: RequestError, faults: Sequence[Fault]) -> str:
+    return faults[0].reason if faults else str(error)
+
+
+def _headers(error: RequestError) -> dict[str, str]:
+    if isinstance(error, OverloadedError):
+        return {"Retry-After": str(error.retry_after_s)}
+    if isinstance(error, NotReadyError):
+        return {"Retry-After": str(_NOT_READY_RETRY_S)}
+    if isinstance(error, TooLargeError):
+        # The rest of the body was not read; the connection cannot be used again.
+        return {"Connection": "close"}
+    return {}
+
+
+def _problem(
+    answer: Answer, detail: str, headers: dict[str, str], faults: Sequence[Fault] = ()
+) -> Response:
+    body: dict[str, Any] = {
+        "type": f"urn:rancast:problem:{answer.slug}",
+        "title": answer.title,
+        "status": answer.status,
+        "detail": detail,
+    }
+    if faults:
+        body["path"] = faults[0].path
+    if len(faults) > 1:
+        body["errors"] = [{"path": fault.path, "reason": fault.reason} for fault in faults]
+    return Response(
+        json.dumps(body, ensure_ascii=False).encode(),
+        status_code=answer.status,
+        headers=headers,
+        media_type=MEDIA_TYPE,
+    )

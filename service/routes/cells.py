@@ -1,0 +1,249 @@
+"""`GET /v1/cells…`: what the store holds, and forecasts from it.
+
+A cell's name is percent-encoded and may hold slashes, commas and equals signs; see
+`service.middleware.RawCellNames`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from typing import Annotated
+from urllib.parse import unquote
+
+import numpy as np
+from fastapi import APIRouter, Path, Query, Request
+from fastapi.responses import Response
+from pydantic import BaseModel, ConfigDict, Field
+
+from kpi.catalogue import Catalogue
+from kpi.errors import UnknownCellError
+from kpi.store import CellSummary, KpiStore
+from service.answers import seconds, to_numbers
+from service.checks import check_horizon, check_levels
+from service.container import services_of
+from service.errors import InvalidRequestError, NotFoundError
+from service.forecasting import answer_forecast, deadline_of
+from service.metrics import Stage
+from service.routes.forecast import BudgetHeader
+from service.routes.responses import problems
+from service.schemas import (
+    DEFAULT_LEVELS,
+    MAX_LEVELS,
+    CellEntry,
+    CellResponse,
+    CellsResponse,
+    ForecastResponse,
+    SamplesResponse,
+)
+from service.series import NamedWindow
+from service.timestamps import is_time_zone, to_rfc3339
+
+router = APIRouter(tags=["store"])
+
+_DEFAULT_HORIZON = 24
+_DEFAULT_SAMPLES = 672
+
+CellName = Annotated[
+    str,
+    Path(
+        description="The cell's name, percent-encoded (a slash as %2F).",
+        examples=["ManagedElement%3D1%2CNRCellDU%3D32"],
+    ),
+]
+
+
+class _Selection(BaseModel):
+    """Which ring of a cell, and which KPIs of it."""
+
+    model_config = ConfigDict(extra="forbid", allow_inf_nan=False)
+
+    kpi: list[str] = Field(
+        default_factory=list, description="KPI, repeated for several; all by default."
+    )
+    step_seconds: float | None = Field(
+        None, gt=0, description="Period length; the finest that is stored by default."
+    )
+
+    @property
+    def step_ms(self) -> int | None:
+        return None if self.step_seconds is None else round(self.step_seconds * 1000)
+
+
+class ForecastQuery(_Selection):
+    """Query of a stored cell's forecast."""
+
+    horizon: int | None = Field(
+        None,
+        description="Steps to forecast; 24, or the model's maximum, by default.",
+        examples=[24],
+    )
+    quantiles: str | None = Field(
+        None, description="Levels, separated by commas.", examples=["0.1,0.5,0.9"]
+    )
+    time_zone: str | None = Field(
+        None, description="IANA zone that the cell's daily life follows.", examples=["UTC"]
+    )
+    budget_ms: float | None = Field(None, description="Latency budget from arrival to answer.")
+
+
+class SamplesQuery(_Selection):
+    """Query of a stored cell's samples."""
+
+    steps: int = Field(
+        _DEFAULT_SAMPLES, ge=1, le=1_000_000, description="Newest samples to return, at most."
+    )
+
+
+class PageQuery(BaseModel):
+    """Query of a page of cells."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    after: str | None = Field(None, description="`next` of the page before.")
+    limit: int = Field(100, ge=1, le=1000, description="Entries on the page, at most.")
+
+
+@router.get(
+    "/v1/cells",
+    summary="List the stored cells",
+    description="A page of cells in order of their names; a cell reported at two period lengths "
+    "has two entries.",
+    response_model=CellsResponse,
+    responses=problems(422, 503),
+)
+async def cells(request: Request, query: Annotated[PageQuery, Query()]) -> CellsResponse:
+    """One page."""
+    store = services_of(request).require().ingestion.store
+    # One more than asked for tells whether there is a next page.
+    found = await asyncio.to_thread(store.cells, query.after, query.limit)
+    more = bool(found) and bool(await asyncio.to_thread(store.cells, found[-1].cell, 1))
+    return CellsResponse(
+        cells=[_entry(summary) for summary in found],
+        next=found[-1].cell if more else None,
+    )
+
+
+@router.get(
+    "/v1/cells/{cell}",
+    summary="Describe a stored cell",
+    description="Its KPIs and the span that is stored, once for each period length.",
+    response_model=CellResponse,
+    responses=problems(404, 503),
+)
+async def cell(request: Request, cell: CellName) -> CellResponse:
+    """One cell."""
+    store = services_of(request).require().ingestion.store
+    summaries = await asyncio.to_thread(_summaries, store, unquote(cell))
+    return CellResponse(cells=[_entry(summary) for summary in summaries])
+
+
+@router.get(
+    "/v1/cells/{cell}/samples",
+    summary="Read a stored cell's samples",
+    description="The newest samples on their regular grid, null where there is none; the answer "
+    "has the shape of a series of POST /v1/forecast.",
+    response_model=SamplesResponse,
+    responses=problems(404, 422, 503),
+)
+async def samples(
+    request: Request, cell: CellName, query: Annotated[SamplesQuery, Query()]
+) -> SamplesResponse:
+    """The end of the cell's window."""
+    services = services_of(request)
+    store = services.require().ingestion.store
+    named = await asyncio.to_thread(
+        _window, store, unquote(cell), query, services.catalogue, services.settings.time_zone
+    )
+    window = named.window
+    first = max(0, window.steps - query.steps)
+    values = to_numbers(np.asarray(window.values[:, first:]))  # (K, steps)
+    return SamplesResponse(
+        cell=window.cell,
+        start=to_rfc3339(window.start_ms + first * window.step_ms),
+        step_seconds=seconds(window.step_ms),
+        kpis=dict(zip(named.spell(window.kpis), values, strict=True)),
+    )
+
+
+@router.get(
+    "/v1/cells/{cell}/forecast",
+    summary="Forecast a stored cell",
+    description="As POST /v1/forecast, from what the store holds of the cell.",
+    response_model=ForecastResponse,
+    responses=problems(404, 422, 429, 503, 504),
+)
+async def forecast(
+    request: Request,
+    cell: CellName,
+    query: Annotated[ForecastQuery, Query()],
+    _budget: BudgetHeader = None,
+) -> Response:
+    """Answer from the store."""
+    services = services_of(request)
+    running = services.require()
+    predictor = running.engine.predictor
+    deadline = deadline_of(request, services, query.budget_ms, "query:budget_ms")
+    horizon = (
+        min(_DEFAULT_HORIZON, predictor.max_horizon) if query.horizon is None else query.horizon
+    )
+    check_horizon(horizon, predictor, "query:horizon")
+    levels = DEFAULT_LEVELS if query.quantiles is None else _levels(query.quantiles)
+    check_levels(levels, predictor, "query:quantiles")
+    if query.time_zone is not None and not is_time_zone(query.time_zone):
+        raise InvalidRequestError(
+            "query:time_zone",
+            f"expected an IANA name such as Europe/Madrid, got {query.time_zone!r}",
+        )
+    zone = query.time_zone or services.settings.time_zone
+    with services.metrics.timed(Stage.WINDOW):
+        named = await asyncio.to_thread(
+            _window, running.ingestion.store, unquote(cell), query, services.catalogue, zone
+        )
+    return await answer_forecast(request, services, running, [named], horizon, levels, deadline)
+
+
+def _summaries(store: KpiStore, name: str) -> list[CellSummary]:
+    try:
+        return store.cell(name)
+    except UnknownCellError as error:
+        raise NotFoundError(f"{error}; GET /v1/cells lists them") from error
+
+
+def _window(
+    store: KpiStore, name: str, query: _Selection, catalogue: Catalogue, time_zone: str
+) -> NamedWindow:
+    """The window, whose KPIs keep the spelling of the query."""
+    if len({catalogue.canonical(kpi) for kpi in query.kpi}) < len(query.kpi):
+        raise InvalidRequestError("query:kpi", f"expected each KPI once, got {query.kpi}")
+    try:
+        window = store.window(
+            name, kpis=query.kpi or None, step_ms=query.step_ms, time_zone=time_zone
+        )
+    except UnknownCellError as error:
+        raise NotFoundError(f"{error}; GET /v1/cells lists the cells") from error
+    return NamedWindow(window, dict(zip(window.kpis, query.kpi or window.kpis, strict=True)))
+
+
+def _levels(text: str) -> Sequence[float]:
+    try:
+        levels = [float(part) for part in text.split(",")]
+    except ValueError:
+        raise InvalidRequestError(
+            "query:quantiles", f"expected numbers separated by commas, got {text!r}"
+        ) from None
+    if len(levels) > MAX_LEVELS:
+        raise InvalidRequestError(
+            "query:quantiles", f"expected at most {MAX_LEVELS} quantiles, got {len(levels)}"
+        )
+    return levels
+
+
+def _entry(summary: CellSummary) -> CellEntry:
+    return CellEntry(
+        cell=summary.cell,
+        kpis=list(summary.kpis),
+        step_seconds=seconds(summary.step_ms),
+        first=to_rfc3339(summary.first_ms),
+        last=to_rfc3339(summary.last_ms),
+    )

@@ -1,0 +1,61 @@
+"""`POST /v1/forecast`: histories in the request, no state."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Annotated
+
+from fastapi import APIRouter, Header, Request
+from fastapi.responses import Response
+
+from service.bodies import read_json
+from service.budget import BUDGET_HEADER
+from service.checks import check_horizon, check_levels
+from service.container import services_of
+from service.forecasting import answer_forecast, deadline_of
+from service.metrics import Stage
+from service.routes.responses import json_body, problems
+from service.schemas import ForecastRequest, ForecastResponse
+from service.series import to_windows
+
+router = APIRouter(tags=["forecast"])
+
+# Above this many series their windows are built on another thread.
+_OFFLOAD_SERIES = 64
+
+BudgetHeader = Annotated[
+    str | None,
+    Header(
+        alias=BUDGET_HEADER,
+        description="Latency budget in milliseconds, where budget_ms states none.",
+    ),
+]
+
+
+@router.post(
+    "/v1/forecast",
+    summary="Forecast the histories in the request",
+    description="Each series is a cell's regular samples; the answer has quantiles of the steps "
+    "that follow its last one. All-null, constant or unknown series are answered, with provenance "
+    "that says so. KPIs keep the names that the request gave them.",
+    response_model=ForecastResponse,
+    responses=problems(400, 413, 415, 422, 429, 503, 504),
+    openapi_extra=json_body("ForecastRequest", "Histories, and what to forecast from them."),
+)
+async def forecast(request: Request, _budget: BudgetHeader = None) -> Response:
+    """Answer from the request alone."""
+    services = services_of(request)
+    running = services.require()
+    body = await read_json(request, services, ForecastRequest)
+    deadline = deadline_of(request, services, body.budget_ms, "/budget_ms")
+    check_horizon(body.horizon, running.engine.predictor, "/horizon")
+    check_levels(body.quantiles, running.engine.predictor, "/quantiles")
+    arguments = (body.series, services.limits, services.catalogue, services.settings.time_zone)
+    with services.metrics.timed(Stage.WINDOW):
+        if len(body.series) <= _OFFLOAD_SERIES:
+            named = to_windows(*arguments)
+        else:
+            named = await asyncio.to_thread(to_windows, *arguments)
+    return await answer_forecast(
+        request, services, running, named, body.horizon, body.quantiles, deadline
+    )

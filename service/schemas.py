@@ -1,0 +1,251 @@
+"""Bodies of requests and answers, as they look on the wire.
+
+Strict: no number in a string, no field that nobody reads, no infinity. Limits that settings decide
+(series, KPIs, horizon, quantiles) are checked in `service.series` and `service.routes`, where the
+message can name them. Lists stop at their first fault, so that a body full of faults costs no more
+than a good one.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from pydantic import (
+    AwareDatetime,
+    BaseModel,
+    ConfigDict,
+    FailFast,
+    Field,
+    PlainSerializer,
+    StringConstraints,
+)
+
+from service.timestamps import to_rfc3339
+
+Name = Annotated[str, StringConstraints(min_length=1, max_length=1024)]
+Samples = Annotated[
+    list[float | None],
+    FailFast(),
+    Field(min_length=1, description="One value a step, null where nothing is known."),
+]
+MAX_LEVELS = 100
+MAX_EVENTS = 1000
+DEFAULT_LEVELS = (0.1, 0.5, 0.9)
+
+Stamp = Annotated[str, Field(description="RFC 3339, in UTC.", examples=[to_rfc3339(0)])]
+
+
+class _In(BaseModel):
+    model_config = ConfigDict(strict=True, extra="forbid", allow_inf_nan=False, frozen=True)
+
+
+class _Out(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+
+def _whole(duration_s: float) -> float:
+    """Whole seconds without a fraction, as people write them."""
+    return int(duration_s) if duration_s.is_integer() else duration_s
+
+
+Seconds = Annotated[float, PlainSerializer(_whole, return_type=float)]
+
+
+class Event(_In):
+    """Something known beforehand: a match, a concert, a maintenance."""
+
+    start: AwareDatetime = Field(description="RFC 3339, with offset.")
+    end: AwareDatetime = Field(description="RFC 3339, with offset; after `start`.")
+    kind: Name = Field("planned", description="What it is, in the client's own word.")
+
+
+class Series(_In):
+    """Regular samples of one cell."""
+
+    cell: Name = Field(
+        description="The cell's distinguished name; opaque.",
+        examples=["ManagedElement=1,NRCellDU=32"],
+    )
+    start: AwareDatetime = Field(
+        description="Begin of the first sample, RFC 3339 with offset (a PM file's period end less "
+        "its length).",
+        examples=["2026-11-01T00:00:00Z"],
+    )
+    step_seconds: float = Field(
+        gt=0, le=2_678_400, description="Length of a sample.", examples=[900]
+    )
+    time_zone: Name | None = Field(
+        None,
+        description="IANA zone that the cell's daily life follows; the deployment's by default.",
+        examples=["Europe/Madrid"],
+    )
+    events: Annotated[list[Event], FailFast()] = Field(
+        default_factory=list, max_length=MAX_EVENTS, description="Planned events, past and future."
+    )
+    kpis: dict[Name, Samples] = Field(
+        min_length=1,
+        description="Samples by KPI, all of one length. Names are those of TS 28.552 or an alias "
+        "from the catalogue; others are allowed.",
+        examples=[{"RRU.PrbTotDl": [12.0, None, 15.5], "DRB.MeanActiveUeDl": [3, 4, 4]}],
+    )
+
+
+class ForecastRequest(_In):
+    """Histories, and what to forecast from them."""
+
+    series: Annotated[list[Series], FailFast()] = Field(min_length=1)
+    horizon: int = Field(
+        description="Steps to forecast.", json_schema_extra={"minimum": 1}, examples=[24]
+    )
+    quantiles: list[float] = Field(
+        default_factory=lambda: list(DEFAULT_LEVELS),
+        min_length=1,
+        max_length=MAX_LEVELS,
+        description="Levels between 0 and 1, ascending.",
+    )
+    budget_ms: float | None = Field(
+        None,
+        description="Latency budget from arrival to answer; wins over the header "
+        "X-Latency-Budget-Ms. The profile's default holds where neither is given.",
+        examples=[200],
+    )
+
+
+class ObservationsRequest(_In):
+    """Samples to keep."""
+
+    series: Annotated[list[Series], FailFast()] = Field(min_length=1)
+
+
+class ModelName(_Out):
+    """Who answered."""
+
+    name: str = Field(examples=["rancast-small"])
+    version: str = Field(examples=["1.0.0"])
+    digest: str = Field(description="Digest of the checkpoint file.", examples=["sha256:…"])
+
+
+class Context(_Out):
+    """What a forecast was made from."""
+
+    start: Stamp
+    end: Stamp
+    missing_ratio: float = Field(description="Share of samples without a value, 0 to 1.")
+    age_seconds: float | None = Field(
+        description="Time from the end of the newest sample with a value to the answer; null where "
+        "there is none."
+    )
+
+
+class CellForecast(_Out):
+    """Quantiles of the coming samples of one cell."""
+
+    cell: str
+    start: Stamp = Field(description="Begin of the first forecast sample.")
+    step_seconds: Seconds
+    kpis: dict[str, dict[str, list[float | None]]] = Field(
+        description="Quantiles by KPI (in the request's spelling) and level, one value a step; "
+        "null where nothing can be said.",
+        examples=[{"RRU.PrbTotDl": {"0.1": [9.8], "0.5": [12.1], "0.9": [16.0]}}],
+    )
+    rung: str = Field(
+        description="How much work went into it: full, short or baseline.", examples=["full"]
+    )
+    context: Context
+
+
+class ForecastResponse(_Out):
+    """One forecast a series, in the request's order."""
+
+    model: ModelName
+    forecasts: list[CellForecast]
+
+
+class RejectedObservation(_Out):
+    """Samples that were not kept, and why; one entry a reason."""
+
+    path: str = Field(description="JSON Pointer to the first series concerned.")
+    reason: str
+
+
+class ObservationsResponse(_Out):
+    """What became of the samples; the journal holds what was accepted."""
+
+    accepted: int = Field(description="Samples that were stored.")
+    merged: int = Field(description="Of these, samples that replaced a value.")
+    late: int = Field(description="Samples older than the newest one of their KPI.")
+    rejected: list[RejectedObservation]
+
+
+class CellEntry(_Out):
+    """A cell at one period length."""
+
+    cell: str
+    kpis: list[str]
+    step_seconds: Seconds
+    first: Stamp = Field(description="Begin of the oldest sample kept.")
+    last: Stamp = Field(description="End of the newest sample.")
+
+
+class CellsResponse(_Out):
+    """A page of the store's cells, in order of their names."""
+
+    cells: list[CellEntry]
+    next: str | None = Field(description="Value of `after` for the next page; null at the end.")
+
+
+class CellResponse(_Out):
+    """One cell, once for each period length it is reported at; the finest comes first."""
+
+    cells: list[CellEntry]
+
+
+class SamplesResponse(_Out):
+    """Stored samples, in the shape of one of a forecast request's series."""
+
+    cell: str
+    start: Stamp
+    step_seconds: Seconds
+    kpis: dict[str, list[float | None]]
+
+
+class ModelCard(_Out):
+    """What answers here, where it comes from and how good it is."""
+
+    name: str
+    version: str
+    digest: str
+    max_horizon: int = Field(description="Longest horizon in steps.")
+    quantile_range: tuple[float, float] = Field(description="Lowest and highest level to ask for.")
+    catalogue_version: str | None = None
+    training: dict[str, Any] = Field(default_factory=dict, description="Provenance.")
+    evaluation: dict[str, Any] = Field(default_factory=dict, description="Measured accuracy.")
+    calibration: dict[str, Any] | None = None
+
+
+class Health(_Out):
+    """Whether the process lives, or is ready."""
+
+    status: str = Field(examples=["ready"])
+    reason: str | None = Field(None, description="Why it is not ready.")
+
+
+class ProblemFault(_Out):
+    """One of several things that are wrong with a request."""
+
+    path: str
+    reason: str
+
+
+class Problem(_Out):
+    """An error, after RFC 9457."""
+
+    type: str = Field(examples=["urn:rancast:problem:invalid"])
+    title: str
+    status: int
+    detail: str
+    path: str | None = Field(
+        None,
+        description="What is wrong: a JSON Pointer into the body, `query:NAME` or `header:NAME`.",
+    )
+    errors: list[ProblemFault] | None = Field(None, description="Where several things are wrong.")

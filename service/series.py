@@ -1,0 +1,265 @@
+"""From series on the wire to windows and observations; checks what only settings can bound.
+
+Axis legend: K KPIs, T samples.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kpi.catalogue import Catalogue
+from kpi.observation import ObservationBatch
+from kpi.window import KpiWindow, PlannedEvent
+from service.errors import InvalidRequestError, TooLargeError
+from service.schemas import Event, Series
+from service.timestamps import EARLIEST_MS, LATEST_MS, is_time_zone, to_ms, to_rfc3339
+
+_LARGEST = float(np.finfo(np.float32).max)
+
+
+@dataclass(frozen=True, slots=True)
+class SeriesLimits:
+    """What one request may hold.
+
+    Attributes:
+        max_series: Series in a request.
+        max_kpis: KPIs in a series.
+    """
+
+    max_series: int
+    max_kpis: int
+
+
+@dataclass(frozen=True, slots=True)
+class NamedWindow:
+    """A window, and what the client calls its KPIs.
+
+    Attributes:
+        window: Samples under the catalogue's names.
+        names: The client's spelling by catalogue name.
+    """
+
+    window: KpiWindow
+    names: Mapping[str, str]
+
+    def spell(self, kpis: Sequence[str]) -> list[str]:
+        """The client's spelling of these KPIs of the window."""
+        return [self.names[kpi] for kpi in kpis]
+
+
+@dataclass(frozen=True, slots=True)
+class SentObservations:
+    """A batch, and where each of its cells stands in the request.
+
+    Attributes:
+        batch: n samples; unknown values are NaN.
+        first_series: Position of the first series of each cell, by the cell's name.
+    """
+
+    batch: ObservationBatch
+    first_series: Mapping[str, int]
+
+    def pointer(self, cell: str) -> str:
+        """JSON Pointer to the first series of a cell."""
+        position = self.first_series.get(cell)
+        return pointer("series") if position is None else pointer("series", position)
+
+
+def pointer(*parts: str | int) -> str:
+    """A JSON Pointer (RFC 6901) from its parts."""
+    return "".join("/" + str(part).replace("~", "~0").replace("/", "~1") for part in parts)
+
+
+def to_windows(
+    series: Sequence[Series], limits: SeriesLimits, catalogue: Catalogue, time_zone: str
+) -> list[NamedWindow]:
+    """One window a series, in order.
+
+    Args:
+        series: What the client sent.
+        limits: What a request may hold.
+        catalogue: Resolves aliases.
+        time_zone: Zone of series that name none.
+
+    Raises:
+        TooLargeError: More series than the limit.
+        InvalidRequestError: A series that cannot be put on a grid.
+    """
+    _check_count(series, limits)
+    return [
+        _window(position, one, limits, catalogue, time_zone) for position, one in enumerate(series)
+    ]
+
+
+def to_observations(
+    series: Sequence[Series],
+    limits: SeriesLimits,
+    catalogue: Catalogue,
+    *,
+    arrival_ms: int,
+) -> SentObservations:
+    """All samples of a request as one batch.
+
+    Raises:
+        TooLargeError: More series than the limit.
+        InvalidRequestError: A series that cannot be put on a grid.
+    """
+    _check_count(series, limits)
+    cells: dict[str, int] = {}
+    kpis: dict[str, int] = {}
+    first_series: dict[str, int] = {}
+    blocks: list[_Block] = []
+    for position, one in enumerate(series):
+        canonical = _canonical_names(position, one, limits, catalogue)
+        values = _values(position, one)  # (K, T)
+        start_ms, step_ms = _grid(position, one, values.shape[1])
+        first_series.setdefault(one.cell, position)
+        blocks.append(
+            _Block(
+                cell=cells.setdefault(one.cell, len(cells)),
+                kpis=[kpis.setdefault(name, len(kpis)) for name in canonical],
+                start_ms=start_ms,
+                step_ms=step_ms,
+                values=values,
+            )
+        )
+    batch = ObservationBatch(
+        cells=tuple(cells),
+        kpis=tuple(kpis),
+        cell_index=np.concatenate([block.cell_column() for block in blocks]),
+        kpi_index=np.concatenate([block.kpi_column() for block in blocks]),
+        period_end_ms=np.concatenate([block.end_column() for block in blocks]),
+        period_ms=np.concatenate([block.period_column() for block in blocks]),
+        values=np.concatenate([block.values.ravel() for block in blocks]),
+        suspect=np.zeros(sum(block.values.size for block in blocks), dtype=np.bool_),
+        arrival_ms=arrival_ms,
+    )
+    return SentObservations(batch, first_series)
+
+
+@dataclass(frozen=True, slots=True)
+class _Block:
+    """One series as columns: KPI by KPI, sample by sample."""
+
+    cell: int
+    kpis: list[int]
+    start_ms: int
+    step_ms: int
+    values: NDArray[np.float64]  # (K, T)
+
+    def cell_column(self) -> NDArray[np.int32]:
+        return np.full(self.values.size, self.cell, dtype=np.int32)
+
+    def kpi_column(self) -> NDArray[np.int32]:
+        return np.repeat(np.array(self.kpis, dtype=np.int32), self.values.shape[1])
+
+    def end_column(self) -> NDArray[np.int64]:
+        ends_ms = self.start_ms + np.arange(1, self.values.shape[1] + 1) * self.step_ms
+        return np.tile(ends_ms.astype(np.int64), self.values.shape[0])
+
+    def period_column(self) -> NDArray[np.int64]:
+        return np.full(self.values.size, self.step_ms, dtype=np.int64)
+
+
+def _check_count(series: Sequence[Series], limits: SeriesLimits) -> None:
+    if len(series) > limits.max_series:
+        raise TooLargeError(
+            f"expected at most {limits.max_series} series in one request, got {len(series)}; "
+            "divide them over several"
+        )
+
+
+def _window(
+    position: int, one: Series, limits: SeriesLimits, catalogue: Catalogue, time_zone: str
+) -> NamedWindow:
+    canonical = _canonical_names(position, one, limits, catalogue)
+    values = _values(position, one)  # (K, T)
+    start_ms, step_ms = _grid(position, one, values.shape[1])
+    window = KpiWindow(
+        cell=one.cell,
+        kpis=canonical,
+        start_ms=start_ms,
+        step_ms=step_ms,
+        values=values.astype(np.float32),
+        time_zone=_zone(position, one) or time_zone,
+        events=tuple(_event(position, number, e) for number, e in enumerate(one.events)),
+    )
+    return NamedWindow(window, dict(zip(canonical, one.kpis, strict=True)))
+
+
+def _canonical_names(
+    position: int, one: Series, limits: SeriesLimits, catalogue: Catalogue
+) -> tuple[str, ...]:
+    if len(one.kpis) > limits.max_kpis:
+        raise InvalidRequestError(
+            pointer("series", position, "kpis"),
+            f"expected at most {limits.max_kpis} KPIs, got {len(one.kpis)}",
+        )
+    sent: dict[str, str] = {}
+    for name in one.kpis:
+        taken = sent.setdefault(catalogue.canonical(name), name)
+        if taken != name:
+            raise InvalidRequestError(
+                pointer("series", position, "kpis", name),
+                f"expected each KPI once, but this is another name of {taken!r}",
+            )
+    return tuple(sent)
+
+
+def _values(position: int, one: Series) -> NDArray[np.float64]:
+    first, *others = one.kpis
+    expected = len(one.kpis[first])
+    for name in others:
+        if len(one.kpis[name]) != expected:
+            raise InvalidRequestError(
+                pointer("series", position, "kpis", name),
+                f"expected {expected} samples, as {first!r} has, got {len(one.kpis[name])}",
+            )
+    values = np.array(list(one.kpis.values()), dtype=np.float64)  # (K, T), null becomes NaN
+    too_large = np.argwhere(np.abs(values) > _LARGEST)
+    if len(too_large):
+        row, column = (int(i) for i in too_large[0])
+        raise InvalidRequestError(
+            pointer("series", position, "kpis", list(one.kpis)[row], column),
+            f"expected a value within ±{_LARGEST:.3g}, got {values[row, column]:g}",
+        )
+    return values
+
+
+def _grid(position: int, one: Series, steps: int) -> tuple[int, int]:
+    """Start and step in milliseconds."""
+    step_ms = round(one.step_seconds * 1000)
+    if step_ms < 1 or abs(step_ms - one.step_seconds * 1000) > 1e-6:
+        raise InvalidRequestError(
+            pointer("series", position, "step_seconds"),
+            f"expected a whole number of milliseconds, got {one.step_seconds * 1000:g}",
+        )
+    start_ms = to_ms(one.start)
+    if start_ms < EARLIEST_MS or start_ms + steps * step_ms > LATEST_MS:
+        raise InvalidRequestError(
+            pointer("series", position, "start"),
+            f"expected samples between {to_rfc3339(EARLIEST_MS)} and {to_rfc3339(LATEST_MS)}",
+        )
+    return start_ms, step_ms
+
+
+def _zone(position: int, one: Series) -> str | None:
+    if one.time_zone is not None and not is_time_zone(one.time_zone):
+        raise InvalidRequestError(
+            pointer("series", position, "time_zone"),
+            f"expected an IANA name such as Europe/Madrid, got {one.time_zone!r}",
+        )
+    return one.time_zone
+
+
+def _event(position: int, number: int, event: Event) -> PlannedEvent:
+    if event.end <= event.start:
+        raise InvalidRequestError(
+            pointer("series", position, "events", number, "end"),
+            "expected an end after the start",
+        )
+    return PlannedEvent(to_ms(event.start), to_ms(event.end), event.kind)

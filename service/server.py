@@ -1,0 +1,141 @@
+"""Running the application as a process: the socket, the signals, the exit code."""
+
+from __future__ import annotations
+
+import errno
+import logging
+import os
+import signal
+import socket
+import sys
+from types import FrameType
+
+import uvicorn
+
+from kpi.store import KpiStore
+from model.predictor import Predictor
+from service.app import create_app
+from service.container import Phase, Services
+from service.errors import StartupError
+from service.logs import configure_logging, log_event
+from service.settings import Settings
+
+_LOGGER = logging.getLogger(__name__)
+
+_BACKLOG = 2048
+_KEEP_ALIVE_S = 75
+
+
+def serve(
+    settings: Settings, *, predictor: Predictor | None = None, store: KpiStore | None = None
+) -> int:
+    """Serve until a signal ends it; blocks.
+
+    SIGTERM and SIGINT end it in order: readiness goes, no connection is taken any more, accepted
+    requests are answered within `drain_seconds`, the journal is closed. A second signal ends it at
+    once.
+
+    Args:
+        settings: What the operator chose.
+        predictor: Used instead of the checkpoint that the settings name.
+        store: Used instead of the store that the settings describe.
+
+    Returns:
+        The exit code: 0 after an orderly end, 1 where the start failed, 2 where the address or a
+        setting cannot be used.
+    """
+    configure_logging(settings.log_level)
+    try:
+        listener = _listen(settings.host, settings.port)
+        return _run(settings, listener, predictor, store)
+    except StartupError as error:
+        # For whoever typed the command; the log may go elsewhere.
+        sys.stderr.write(f"rancast: {error}\n")
+        return error.exit_code
+
+
+def _run(
+    settings: Settings,
+    listener: socket.socket,
+    predictor: Predictor | None,
+    store: KpiStore | None,
+) -> int:
+    failures: list[StartupError] = []
+
+    def on_failure(error: StartupError) -> None:
+        failures.append(error)
+        server.should_exit = True
+
+    with listener:
+        app = create_app(settings, predictor=predictor, store=store, on_failure=on_failure)
+        server = _Server(
+            uvicorn.Config(
+                app,
+                log_config=None,
+                access_log=False,
+                lifespan="on",
+                server_header=False,
+                timeout_keep_alive=_KEEP_ALIVE_S,
+                timeout_graceful_shutdown=max(1, round(settings.drain_seconds)),
+            ),
+            app.state.services,
+        )
+        log_event(_LOGGER, logging.INFO, "listening", address=_address(listener))
+        server.run(sockets=[listener])
+    if failures:
+        raise failures[0]
+    return 0
+
+
+class _Server(uvicorn.Server):
+    """Tells the application about a signal before connections are closed, and exits with 0."""
+
+    def __init__(self, config: uvicorn.Config, services: Services) -> None:
+        super().__init__(config)
+        self._services = services
+
+    def handle_exit(self, sig: int, frame: FrameType | None) -> None:  # noqa: ARG002
+        """Begin to stop; a second signal stops at once."""
+        if self.should_exit:
+            self.force_exit = True
+        self.should_exit = True
+        if self._services.phase is not Phase.FAILED:
+            self._services.move_to(Phase.DRAINING, f"stopping after {signal.Signals(sig).name}")
+
+
+def _listen(host: str, port: int) -> socket.socket:
+    """A listening socket, so that a taken port is known before anything is loaded."""
+    try:
+        family, kind, protocol, _, address = socket.getaddrinfo(
+            host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
+        )[0]
+    except socket.gaierror as error:
+        raise StartupError(
+            f"cannot listen on host {host!r}: {error.strerror}; name an address of this machine",
+            exit_code=2,
+        ) from error
+    listener = socket.socket(family, kind, protocol)
+    try:
+        # Lets a restart take the port at once, while connections of the last run linger.
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listener.bind(address)
+        listener.listen(_BACKLOG)
+    except OSError as error:
+        listener.close()
+        raise StartupError(_refusal(host, port, error), exit_code=2) from error
+    return listener
+
+
+def _refusal(host: str, port: int, error: OSError) -> str:
+    if error.errno == errno.EADDRINUSE:
+        return (
+            f"port {port} of {host} is in use by another process; "
+            "stop it or choose another port (RANCAST_PORT, --port)"
+        )
+    return f"cannot listen on {host} port {port}: {os.strerror(error.errno or 0)}"
+
+
+def _address(listener: socket.socket) -> str:
+    host, port = listener.getsockname()[:2]
+    shown = f"[{host}]" if listener.family is socket.AF_INET6 else host
+    return f"http://{shown}:{port}"

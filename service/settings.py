@@ -1,0 +1,187 @@
+"""Settings of the service, from the environment (`RANCAST_…`) or from keyword arguments.
+
+Each setting's description is what `docs/operations.md` prints. A variable that starts with the
+prefix and is no setting is an error, because it is nearly always a misspelt one; the variables that
+Kubernetes sets for a Service called `rancast` are let pass.
+"""
+
+from __future__ import annotations
+
+import difflib
+import os
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from pydantic import Field, ValidationError, field_validator, model_validator
+from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
+
+from service.budget import PROFILE_BOUNDS, BudgetBounds, BudgetPolicy, Profile
+from service.errors import SettingsError
+from service.timestamps import is_time_zone
+
+PREFIX = "RANCAST_"
+_SERVICE_LINK = re.compile(
+    r"RANCAST(_[A-Z0-9_]+)?_(SERVICE_HOST|SERVICE_PORT(_\w+)?|PORT(_\d+_(TCP|UDP|SCTP)(_\w+)?)?)"
+)
+
+LogLevel = Literal["debug", "info", "warning", "error"]
+
+
+class Settings(BaseSettings):
+    """What an operator can choose; frozen once made."""
+
+    model_config = SettingsConfigDict(env_prefix=PREFIX, frozen=True, extra="forbid")
+
+    host: str = Field("127.0.0.1", min_length=1, description="Address to listen on.")
+    port: int = Field(8080, ge=0, le=65535, description="Port to listen on; 0 takes a free one.")
+    profile: Profile = Field(
+        Profile.NEAR_RT,
+        description="Control loop that is served; decides the default latency budget "
+        "(near-rt 100 ms, non-rt 5000 ms) and its bounds.",
+    )
+    budget_default_ms: float | None = Field(
+        None, gt=0, description="Latency budget of requests that state none; unset: the profile's."
+    )
+    budget_most_ms: float | None = Field(
+        None, gt=0, description="Largest budget that a request may state; unset: the profile's."
+    )
+    model_path: Path | None = Field(
+        None, description="Checkpoint (.safetensors) to serve; unset: the one that ships."
+    )
+    catalogue_files: Annotated[tuple[Path, ...], NoDecode] = Field(
+        (),
+        description="KPI catalogues (TOML) that extend the built-in one, separated by commas; "
+        "later ones win.",
+    )
+    time_zone: str = Field(
+        "UTC",
+        description="IANA zone of the network's local time: for calendar features where a request "
+        "names none, and for stamps without offset in files.",
+    )
+    threads: int = Field(1, ge=1, le=256, description="Threads of one inference.")
+    queue_limit: int = Field(
+        128, ge=1, description="Requests that may wait for the model; more are refused with 429."
+    )
+    max_series_per_request: int = Field(
+        10_000, ge=1, description="Series in one request; more are refused with 413."
+    )
+    max_kpis: int = Field(
+        16, ge=1, le=1024, description="KPIs of one series, and of a stored cell."
+    )
+    max_body_bytes: int = Field(
+        64 * 1024 * 1024, ge=1024, description="Bytes of one body; more are refused with 413."
+    )
+    max_cells: int = Field(
+        10_000, ge=1, description="Cells that the store holds; new ones beyond it are refused."
+    )
+    history_steps: int = Field(
+        1_440, ge=1, description="Samples that the store keeps of each cell and KPI."
+    )
+    snap_tolerance_ratio: float = Field(
+        0.5,
+        gt=0,
+        le=0.5,
+        description="How far from the grid a period may end and still be taken, as a share of the "
+        "period.",
+    )
+    keep_suspect: bool = Field(
+        False, description="Use values that the network itself marks as suspect."
+    )
+    journal_path: Path | None = Field(
+        None,
+        description="SQLite journal behind the store; unset: what is stored ends with the process.",
+    )
+    ingest_directory: Path | None = Field(
+        None, description="Directory to watch for PM files and tables; unset: none."
+    )
+    ingest_poll_seconds: float = Field(
+        2.0, gt=0, description="Time between two looks into that directory."
+    )
+    drain_seconds: float = Field(
+        20.0, ge=0, description="Time that accepted requests have to be answered after SIGTERM."
+    )
+    log_level: LogLevel = Field("info", description="Least level of the lines that are logged.")
+
+    @field_validator("port", mode="before")
+    @classmethod
+    def _ignore_service_link(cls, value: object) -> object:
+        # Kubernetes sets RANCAST_PORT=tcp://… in every pod beside a Service called rancast.
+        if isinstance(value, str) and value.startswith(("tcp://", "udp://", "sctp://")):
+            return 8080
+        return value
+
+    @field_validator("catalogue_files", mode="before")
+    @classmethod
+    def _split_paths(cls, value: object) -> object:
+        if isinstance(value, str):
+            return tuple(part.strip() for part in value.split(",") if part.strip())
+        return value
+
+    @field_validator("model_path", "journal_path", "ingest_directory", mode="before")
+    @classmethod
+    def _blank_is_unset(cls, value: object) -> object:
+        # Charts and compose files set a variable to nothing where they mean not to set it.
+        return None if value == "" else value
+
+    @field_validator("time_zone")
+    @classmethod
+    def _known_zone(cls, value: str) -> str:
+        if not is_time_zone(value):
+            raise ValueError("expected an IANA name such as Europe/Madrid")
+        return value
+
+    @model_validator(mode="after")
+    def _bounds_agree(self) -> Settings:
+        self.budget_bounds()
+        return self
+
+    def budget_bounds(self) -> BudgetBounds:
+        """Default budget and hard bounds: the profile's, with what the operator changed."""
+        profile = PROFILE_BOUNDS[self.profile]
+        default_ms = self.budget_default_ms or profile.default_ms
+        return BudgetBounds(
+            default_ms=default_ms,
+            least_ms=min(profile.least_ms, default_ms),
+            most_ms=self.budget_most_ms or max(profile.most_ms, default_ms),
+        )
+
+    def budget_policy(self) -> BudgetPolicy:
+        """What turns a request's stated budget into its deadline."""
+        return BudgetPolicy(self.profile, self.budget_bounds())
+
+
+def load_settings(**overrides: Any) -> Settings:
+    """Settings from the environment; `overrides` (command-line options, by field name) win.
+
+    Raises:
+        SettingsError: A variable is unknown or a value cannot be used; the message names every one.
+    """
+    known = {PREFIX + name.upper() for name in Settings.model_fields}
+    complaints = [
+        _unknown(name, known)
+        for name in sorted(os.environ)
+        if name.startswith(PREFIX) and name not in known and not _SERVICE_LINK.fullmatch(name)
+    ]
+    try:
+        settings = Settings(**overrides)
+    except ValidationError as error:
+        complaints += [_bad_value(fault, overrides) for fault in error.errors(include_url=False)]
+    if complaints:
+        raise SettingsError("; ".join(complaints))
+    return settings
+
+
+def _unknown(name: str, known: set[str]) -> str:
+    close = difflib.get_close_matches(name, known, n=1, cutoff=0.8)
+    hint = f"did you mean {close[0]}?" if close else "unset it"
+    return f"{name} is no setting; {hint}"
+
+
+def _bad_value(fault: Any, overrides: Mapping[str, Any]) -> str:
+    if not fault["loc"]:
+        return str(fault["msg"])
+    name = str(fault["loc"][0])
+    label = name if name in overrides else PREFIX + name.upper()
+    return f"{label}={fault['input']}: {fault['msg']}"

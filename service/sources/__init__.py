@@ -1,0 +1,1 @@
+"""Where observations come from besides `POST /v1/observations`."""

@@ -1,0 +1,173 @@
+// The API's page: renders /openapi.json, so that it needs nothing from elsewhere.
+
+const GROUPS = {
+  forecast: "Forecasts",
+  store: "Stored cells",
+  model: "Model",
+  operations: "Operations",
+};
+
+const documentation = await (await fetch("openapi.json")).json();
+document.getElementById("version").textContent = documentation.info.version;
+document.getElementById("about").textContent = documentation.info.description;
+showRoutes();
+showBodies();
+
+function showRoutes() {
+  const groups = new Map();
+  for (const [path, operations] of Object.entries(documentation.paths)) {
+    for (const [method, operation] of Object.entries(operations)) {
+      const group = operation.tags?.[0] ?? "other";
+      groups.set(group, [...(groups.get(group) ?? []), route(path, method, operation)]);
+    }
+  }
+  const host = document.getElementById("routes");
+  for (const [group, routes] of groups) host.append(make("h2", GROUPS[group] ?? group), ...routes);
+}
+
+function route(path, method, operation) {
+  const panel = make("details", "", "panel route");
+  const summary = make("summary", "");
+  summary.append(
+    make("span", method.toUpperCase(), "method"),
+    make("code", path),
+    make("span", operation.summary, "quiet"),
+  );
+  const content = make("div", "");
+  content.append(make("p", operation.description));
+  if (operation.parameters?.length) {
+    content.append(make("h3", "Parameters"), parameters(operation.parameters));
+  }
+  if (operation.requestBody) {
+    const schema = operation.requestBody.content["application/json"].schema;
+    content.append(make("h3", "Body"), reference(schema), example(schema));
+  }
+  content.append(make("h3", "Answers"), answers(operation.responses));
+  panel.append(summary, content);
+  return panel;
+}
+
+function parameters(list) {
+  return table(
+    ["Name", "In", "Type", "Meaning"],
+    list.map((one) => [
+      code(one.name),
+      one.required ? `${one.in}, required` : one.in,
+      type(one.schema),
+      one.description ?? "",
+    ]),
+  );
+}
+
+function answers(responses) {
+  return table(
+    ["Status", "Meaning", "Content"],
+    Object.entries(responses).map(([status, response]) => {
+      const [media, content] = Object.entries(response.content ?? {})[0] ?? [];
+      return [status, response.description, content ? reference(content.schema, media) : ""];
+    }),
+  );
+}
+
+function showBodies() {
+  const host = document.getElementById("bodies");
+  for (const [name, schema] of Object.entries(documentation.components.schemas)) {
+    const panel = make("details", "", "panel route");
+    panel.id = name;
+    const summary = make("summary", "");
+    summary.append(make("code", name), make("span", schema.description ?? "", "quiet"));
+    const content = make("div", "");
+    content.append(
+      table(
+        ["Field", "Type", "Meaning"],
+        Object.entries(schema.properties ?? {}).map(([field, one]) => [
+          code(schema.required?.includes(field) ? field : `${field}?`),
+          type(one),
+          one.description ?? "",
+        ]),
+      ),
+    );
+    panel.append(summary, content);
+    host.append(panel);
+  }
+}
+
+function example(schema) {
+  return make("pre", JSON.stringify(sample(schema), null, 2));
+}
+
+// An instance that satisfies the schema, from its own examples and defaults where it has them.
+function sample(schema, depth = 0) {
+  if (depth > 8) return null;
+  if (schema.$ref) return sample(documentation.components.schemas[refName(schema)], depth + 1);
+  if (schema.examples?.length) return schema.examples[0];
+  if (schema.default !== undefined && schema.default !== null) return schema.default;
+  if (schema.anyOf) return sample(schema.anyOf[0], depth + 1);
+  if (schema.type === "array") return schema.minItems ? [sample(schema.items, depth + 1)] : [];
+  if (schema.type === "object") {
+    return Object.fromEntries(
+      Object.entries(schema.properties ?? {})
+        .filter(([field]) => schema.required?.includes(field))
+        .map(([field, one]) => [field, sample(one, depth + 1)]),
+    );
+  }
+  return { string: "", number: 0, integer: 0, boolean: false }[schema.type] ?? null;
+}
+
+function type(schema) {
+  if (schema.$ref) return reference(schema);
+  if (schema.anyOf) return joined(schema.anyOf.map(type), " or ");
+  if (schema.type === "array" && schema.items) return joined(["list of ", type(schema.items)], "");
+  if (schema.type === "object" && typeof schema.additionalProperties === "object") {
+    return joined(["map to ", type(schema.additionalProperties)], "");
+  }
+  return schema.format ? `${schema.type} (${schema.format})` : (schema.type ?? "any");
+}
+
+function reference(schema, media = "") {
+  if (!schema?.$ref) return media || type(schema ?? {});
+  const link = make("a", refName(schema));
+  link.href = `#${refName(schema)}`;
+  link.addEventListener("click", () => {
+    document.getElementById(refName(schema)).open = true;
+  });
+  return link;
+}
+
+function refName(schema) {
+  return schema.$ref.split("/").at(-1);
+}
+
+function joined(parts, separator) {
+  const host = document.createElement("span");
+  parts.forEach((part, i) => host.append(...(i && separator ? [separator] : []), part));
+  return host;
+}
+
+function table(names, rows) {
+  const made = document.createElement("table");
+  const head = document.createElement("tr");
+  head.append(...names.map((name) => make("th", name)));
+  made.append(head);
+  for (const cells of rows) {
+    const row = document.createElement("tr");
+    for (const cell of cells) {
+      const slot = document.createElement("td");
+      slot.append(cell);
+      row.append(slot);
+    }
+    made.append(row);
+  }
+  return made;
+}
+
+function code(text) {
+  return make("code", text);
+}
+
+function make(name, content, className = "") {
+  const made = document.createElement(name);
+  made.textContent = content;
+  if (className) made.className = className;
+  return made;
+}
