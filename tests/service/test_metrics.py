@@ -1,0 +1,104 @@
+from itertools import pairwise
+
+import pytest
+from prometheus_client import CollectorRegistry
+from prometheus_client.parser import text_string_to_metric_families
+
+from model.predictor import ModelIdentity, Rung
+from service.metrics import FAMILIES, RATIO_BUCKETS, SECONDS_BUCKETS, Metrics, Stage, StoreFigures
+from tests.service.fakes import NOON_MS, FakeClock
+
+
+@pytest.fixture
+def clock():
+    return FakeClock()
+
+
+@pytest.fixture
+def registry():
+    return CollectorRegistry()
+
+
+@pytest.fixture
+def metrics(registry, clock):
+    return Metrics(registry, clock, "near-rt")
+
+
+def families(metrics):
+    return {f.name: f for f in text_string_to_metric_families(metrics.exposition().decode())}
+
+
+def watch(metrics, newest_ms: int | None = NOON_MS - 42_000):
+    metrics.watch_store(lambda: StoreFigures(cells=3, stated_bytes=99, newest_ms=newest_ms))
+
+
+def test_every_family_of_the_table_is_exposed_with_its_kind_and_labels(metrics):
+    watch(metrics)
+    metrics.show_model(ModelIdentity("m", "1", "sha256:0"))
+    metrics.observe_request("/v1/forecast", 0.05, 100)
+    metrics.observe_stage(Stage.INFER, 0.01)
+    metrics.count_exceeded("queue")
+    metrics.count_forecasts([Rung.FULL])
+    metrics.count_rejected("full")
+    metrics.count_file(readable=True)
+    exposed = families(metrics)
+    for family in FAMILIES:
+        shown = exposed[family.name.removesuffix("_total")]
+        assert shown.type == family.kind
+        assert shown.documentation == family.text
+        assert set(family.labels) <= {label for s in shown.samples for label in s.labels} | (
+            set(family.labels) if not shown.samples else set()
+        )
+
+
+def test_every_family_carries_the_prefix_and_base_units_and_names_no_cell():
+    for family in FAMILIES:
+        assert family.name.startswith("rancast_")
+        assert "cell" not in family.labels
+        assert not any(unit in family.name for unit in ("_ms", "_milli", "percent"))
+
+
+def test_buckets_ascend_and_the_budget_has_one_at_exactly_one():
+    for buckets in (RATIO_BUCKETS, SECONDS_BUCKETS):
+        assert all(a < b for a, b in pairwise(buckets))
+    assert 1.0 in RATIO_BUCKETS
+
+
+def test_the_share_of_the_budget_is_counted_only_where_there_is_one(metrics, registry):
+    metrics.observe_request("/v1/forecast", 0.05, 100)
+    metrics.observe_request("/v1/forecast", 0.05, None)
+    labels = {"route": "/v1/forecast", "profile": "near-rt"}
+    assert registry.get_sample_value("rancast_latency_budget_used_ratio_sum", labels) == 0.5
+    assert registry.get_sample_value("rancast_latency_budget_used_ratio_count", labels) == 1
+    assert registry.get_sample_value("rancast_request_duration_seconds_count", labels) == 2
+
+
+def test_a_stage_is_timed_by_the_clock(metrics, registry, clock):
+    with metrics.timed(Stage.DECODE):
+        clock.advance(0.25)
+    labels = {"stage": "decode"}
+    assert registry.get_sample_value("rancast_stage_duration_seconds_sum", labels) == 0.25
+
+
+def test_the_age_of_the_data_grows_with_the_clock(metrics, registry, clock):
+    watch(metrics)
+    assert registry.get_sample_value("rancast_data_age_seconds") == 42
+    clock.advance(8)
+    assert registry.get_sample_value("rancast_data_age_seconds") == 50
+
+
+def test_an_empty_store_has_no_age(metrics, registry):
+    watch(metrics, newest_ms=None)
+    assert registry.get_sample_value("rancast_data_age_seconds") is None
+    assert registry.get_sample_value("rancast_store_cells") == 3
+
+
+def test_only_the_newest_model_is_shown(metrics):
+    metrics.show_model(ModelIdentity("m", "1", "a"))
+    metrics.show_model(ModelIdentity("m", "2", "b"))
+    shown = [s.labels["version"] for s in families(metrics)["rancast_model_info"].samples]
+    assert shown == ["2"]
+
+
+def test_the_process_shows_its_own_figures(metrics):
+    assert "process_resident_memory_bytes" in families(metrics)
