@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from dataclasses import dataclass, field
+from functools import cached_property
 
 import numpy as np
 
@@ -17,9 +18,10 @@ from training.simulate.network import NetworkSpec
 from training.simulate.noise import FloatArray
 from training.simulate.report import Report
 
-# Values are computed in blocks, since one period costs nearly as much as a hundred; a block of a
-# gNB is a few tens of kilobytes.
-_BLOCK_PERIODS = 96
+# Values are computed in blocks, since one period costs nearly as much as a hundred. Blocks of large
+# networks are shorter, which bounds what is remembered to about 100 MB.
+_MOST_BLOCK_PERIODS = 96
+_MOST_BLOCK_VALUES = 4_000_000
 _BLOCKS_PER_GNB = 3
 
 
@@ -37,6 +39,12 @@ class Reporter:
     _blocks: OrderedDict[tuple[int, int], FloatArray] = field(
         default_factory=OrderedDict, repr=False, compare=False
     )
+
+    @cached_property
+    def block_periods(self) -> int:
+        """Periods of a remembered block."""
+        values = self.network.cells * len(self.network.kpis)
+        return max(1, min(_MOST_BLOCK_PERIODS, _MOST_BLOCK_VALUES // values))
 
     def daily(self, gnb: Gnb, first: int, count: int) -> Report | None:
         """One report of `count` periods, or None where all of them are lost.
@@ -90,11 +98,11 @@ class Reporter:
 
     def _values(self, gnb: Gnb, period: int) -> FloatArray:
         """Values of one period, (C, K, 1)."""
-        block, offset = divmod(period, _BLOCK_PERIODS)
+        block, offset = divmod(period, self.block_periods)
         key = (gnb.index, block)
         if key not in self._blocks:
             self._blocks[key] = self.network.values(
-                gnb.cells, block * _BLOCK_PERIODS, _BLOCK_PERIODS
+                gnb.cells, block * self.block_periods, self.block_periods
             )
             while len(self._blocks) > _BLOCKS_PER_GNB * len(self.network.gnbs):
                 self._blocks.popitem(last=False)
