@@ -55,7 +55,7 @@ def rotary_table(
     base: float = 10_000.0,
     dtype: torch.dtype = torch.float32,
 ) -> RotaryTable:
-    """Angles of all positions, pair i of a head turning by `position * base ** (-2 i / D)`.
+    """Angles of all positions: pair i turns by `position * base ** (-i / (D // 2))`.
 
     Args:
         positions: int64 (N,) or (B, N); any origin, negative ones too.
@@ -80,7 +80,7 @@ def rotary_table(
             f"expected a head width >= 1 and a finite base > 0, got {head_dim} and {base}"
         )
     pair = torch.arange(head_dim // 2, dtype=torch.float64, device=positions.device)
-    frequency = base ** (-2.0 * pair / (head_dim // 2 * 2))  # (D // 2,)
+    frequency = base ** (-pair / (head_dim // 2))  # (D // 2,)
     angle = positions.to(torch.float64).unsqueeze(-1) * frequency  # (..., N, D // 2)
     return RotaryTable(cos=angle.cos().to(dtype), sin=angle.sin().to(dtype))
 

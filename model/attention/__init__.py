@@ -48,8 +48,8 @@ def _tiled(
 def _sdpa(
     q: Tensor, k: Tensor, v: Tensor, mask: Mask, scale: float, return_lse: bool
 ) -> tuple[Tensor, Tensor | None]:
-    # torch's function does not give its log-sum-exp away, and has no answer for zero keys.
-    if return_lse or k.shape[2] == 0:
+    # torch's function does not give its log-sum-exp away.
+    if return_lse:
         return tiled_attention(q, k, v, mask, scale)
     return sdpa_attention(q, k, v, mask, scale), None
 

@@ -22,7 +22,7 @@ def sdpa_attention(q: Tensor, k: Tensor, v: Tensor, mask: Mask, scale: float) ->
 
     Args:
         q: (B, H, N_q, D).
-        k: (B, H, N_k, D), finite where no query sees it; N_k is at least 1.
+        k: (B, H, N_k, D), finite where no query sees it.
         v: (B, H, N_k, D), likewise.
         mask: Who sees whom.
         scale: Factor of the scores.

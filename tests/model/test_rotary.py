@@ -47,6 +47,9 @@ def test_last_channel_of_an_odd_width_does_not_turn():
     x = tokens(1, 1, 3, 5)
     turned = apply_rotary(x, rotary_table(torch.arange(7, 10), 5))
     assert torch.equal(turned[..., 4], x[..., 4])
+    assert torch.equal(
+        turned[..., :4], apply_rotary(x[..., :4], rotary_table(torch.arange(7, 10), 4))
+    )
     assert not torch.isclose(turned[..., :4], x[..., :4]).any()
 
 

@@ -230,12 +230,16 @@ def test_empty_batches_heads_and_sequences_give_empty_answers(backend, shape):
 
 
 @pytest.mark.parametrize("backend", BACKENDS)
-def test_without_any_key_every_row_sees_nothing(draw, backend):
+@pytest.mark.parametrize("words", ["", "causal", "valid", "alibi"])
+def test_without_any_key_every_row_sees_nothing(draw, make_mask, backend, words):
     q, k, v = draw(n_q=3, n_k=0)
-    output, lse = attention(q, k, v, backend=backend, return_lse=True)
+    mask = make_mask(words, 2, 3, 0)
+    output, lse = attention(q, k, v, mask=mask, backend=backend, return_lse=True)
     assert not output.any()
     assert (lse == -torch.inf).all()
-    attention(q, k, v, backend=backend).sum().backward()
+    output = attention(q, k, v, mask=mask, backend=backend)
+    output.sum().backward()
+    assert not output.any()
     assert not q.grad.any()
 
 

@@ -89,5 +89,30 @@ def test_key_validity_reaches_torch_as_one_row_a_batch_member(draw, torch_calls)
     assert options["attn_mask"].shape == (2, 1, 1, 13)
 
 
+@pytest.mark.parametrize(
+    "mask",
+    [
+        Mask(key_valid=torch.tensor([[False] * 13, [True] * 13])),
+        Mask(causal=True, key_valid=torch.arange(13).expand(2, 13) > 4),
+        Mask(causal=True, key_valid=torch.arange(13).expand(2, 13) > 4, alibi_slopes=torch.ones(3)),
+    ],
+)
+def test_rows_that_see_nothing_are_zero_even_where_torchs_kernel_would_say_nan(
+    draw, monkeypatch, mask
+):
+    def plain(q, k, v, attn_mask, scale):
+        if attn_mask.dtype == torch.bool:
+            attn_mask = torch.where(attn_mask, 0.0, -torch.inf)
+        return (q @ k.mT * scale + attn_mask).softmax(dim=-1) @ v
+
+    inputs = draw(n_q=13)
+    expected = attention(*inputs, mask=mask, backend="reference")
+    monkeypatch.setattr("model.attention.sdpa.scaled_dot_product_attention", plain)
+    output = attention(*inputs, mask=mask, backend="sdpa")
+    torch.testing.assert_close(output, expected, rtol=0, atol=2e-6)
+    output.sum().backward()
+    assert all(t.grad.isfinite().all() for t in inputs)
+
+
 def test_every_exported_name_exists():
     assert all(hasattr(model.attention, name) for name in model.attention.__all__)

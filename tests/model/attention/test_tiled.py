@@ -28,16 +28,17 @@ def tiled(
 
 
 class OperatorLog(TorchDispatchMode):
-    """Counts batched products and remembers the largest tensor that any operator made."""
+    """Counts batched products and fills, and remembers the largest tensor that was made."""
 
     def __init__(self):
         super().__init__()
-        self.products = 0
+        self.products = self.fills = 0
         self.largest_numel = 0
 
     def __torch_dispatch__(self, func, types, args=(), kwargs=None):
         result = func(*args, **(kwargs or {}))
         self.products += func is torch.ops.aten.bmm.default
+        self.fills += func is torch.ops.aten.masked_fill_.Scalar
         for tensor in result if isinstance(result, tuple | list) else (result,):
             if isinstance(tensor, Tensor):
                 self.largest_numel = max(self.largest_numel, tensor.numel())
@@ -87,16 +88,24 @@ def test_tiles_of_unequal_lengths_are_counted_from_the_last_query():
     assert visited_tiles(0, 64, UNMASKED) == visited_tiles(64, 0, UNMASKED) == 0
 
 
-@pytest.mark.parametrize("mask", [UNMASKED, Mask(causal=True), Mask(causal=True, window=20)])
-def test_the_kernel_works_on_the_counted_tiles_only(draw, mask):
+@pytest.mark.parametrize(
+    ("mask", "cut"),
+    [
+        (UNMASKED, 0),
+        (Mask(causal=True), 7),
+        # The last row of tiles is short: there the tile beside the diagonal lies in the window.
+        (Mask(causal=True, window=20), 7 + 5 + 5),
+    ],
+)
+def test_the_kernel_works_on_the_counted_tiles_and_masks_only_those_that_are_cut(draw, mask, cut):
     inputs = draw(batch=1, heads=2, n_q=100)
     visited = visited_tiles(100, 100, mask, 16, 16)
     with OperatorLog() as forward:
         output, _ = tiled(inputs, mask, 16, 16)
     with OperatorLog() as backward:
         output.sum().backward()
-    assert forward.products == 2 * visited
-    assert backward.products == 5 * visited
+    assert (forward.products, forward.fills) == (2 * visited, cut)
+    assert (backward.products, backward.fills) == (5 * visited, cut)
 
 
 @pytest.mark.parametrize("mask", [UNMASKED, Mask(causal=True, window=500)])
