@@ -434,13 +434,38 @@ def test_damaged_pages_are_named(path):
         opened(path)
 
 
-def test_a_stream_without_observations_is_damaged():
-    table = pa.table({"cell": [1, 2]})
+@pytest.mark.parametrize("metadata", [None, {"arrival_ms": "noon"}])
+def test_a_stream_without_an_arrival_is_damaged(metadata):
+    found = batch([("a", "x", 0, 1.0)])
+    with pa.ipc.open_stream(encode(found)) as reader:
+        table = reader.read_next_batch().replace_schema_metadata(metadata)
+    with pytest.raises(DamagedBatchError, match="no Arrow stream of observations"):
+        decode(stream(table))
+
+
+def test_a_stream_of_something_else_is_damaged():
+    with pytest.raises(DamagedBatchError, match="expected the columns cell: dictionary"):
+        decode(stream(pa.record_batch({"cell": [1, 2]})))
+
+
+def stream(table):
     sink = pa.BufferOutputStream()
     with pa.ipc.new_stream(sink, table.schema) as writer:
-        writer.write_table(table)
-    with pytest.raises(DamagedBatchError, match="no Arrow stream of observations"):
-        decode(sink.getvalue().to_pybytes())
+        writer.write_batch(table)
+    return sink.getvalue().to_pybytes()
+
+
+@settings(deadline=None)
+@given(st.lists(st.tuples(st.text("aé𝄞", min_size=1), st.booleans()), min_size=1, max_size=20))
+def test_decoding_is_the_inverse_of_encoding(named):
+    found = batch(
+        [(cell, cell[::-1], i, float(i)) for i, (cell, _) in enumerate(named)],
+        suspect=[doubt for _, doubt in named],
+    )
+    again = decode(encode(found))
+    assert entries(again) == entries(found)
+    assert again.arrival_ms == found.arrival_ms
+    assert again.period_ms.tolist() == found.period_ms.tolist()
 
 
 def test_an_unreadable_store_says_so_when_it_is_closed(path):
@@ -480,10 +505,11 @@ def test_a_store_that_cannot_replay_leaves_the_journal_free(path):
 
 def test_kept_doubtful_values_survive_compaction_and_restart(path):
     limits = StoreLimits(history_steps=6, keep_suspect=True)
-    store = KpiStore(limits, CATALOGUE, Journal(path, small_batches=2))
+    journal = Journal(path, small_batches=2)
+    store = KpiStore(limits, CATALOGUE, journal)
     for step in range(4):
         store.merge(batch([("a", "x", step, float(step))], suspect=[True]))
-    assert store._journal.batches == 1
+    assert journal.batches == 1
     store.close()
     again = KpiStore(limits, CATALOGUE, Journal(path))
     assert again.window("a").values.tolist() == [[0.0, 1.0, 2.0, 3.0]]
