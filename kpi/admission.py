@@ -12,7 +12,7 @@ from kpi.observation import ObservationBatch
 
 
 def admit(
-    batch: ObservationBatch, limits: StoreLimits, catalogue: Catalogue, *, check_clock: bool
+    batch: ObservationBatch, limits: StoreLimits, catalogue: Catalogue, *, now_ms: int | None
 ) -> tuple[NDArray[np.int64], NDArray[np.bool_], list[Rejection]]:
     """Check the grid, the sender's clock and the values.
 
@@ -20,7 +20,9 @@ def admit(
         batch: n samples.
         limits: Tolerances.
         catalogue: Limits of the KPIs' values.
-        check_clock: Refuse periods that end long after the arrival of the batch.
+        now_ms: Time of the merge. Periods that end long after it and after the arrival of the batch
+            are refused: an arrival may be a file's time, which an archive can have reset. None
+            checks no clock.
 
     Returns:
         Grid index of each sample, int64 (n,), which are sound, bool (n,), and why others are not.
@@ -39,14 +41,15 @@ def admit(
             "expected a period of 1 ms to 366 days that ends in the years 1970 to 9999, at most "
             f"{limits.snap_tolerance_ratio} periods off the grid of its length in UTC",
         )
-    horizon_ms = batch.arrival_ms + round(limits.max_future_seconds * 1000)
-    ahead = accepted & (batch.period_end_ms > horizon_ms)
-    if check_clock and ahead.any():
-        reject(
-            ahead,
-            f"the period ends more than max_future_seconds={limits.max_future_seconds:g} after "
-            "the batch arrived; check the sender's clock and its unit of time",
-        )
+    if now_ms is not None:
+        horizon_ms = max(now_ms, batch.arrival_ms) + round(limits.max_future_seconds * 1000)
+        ahead = accepted & (batch.period_end_ms > horizon_ms)
+        if ahead.any():
+            reject(
+                ahead,
+                f"the period ends more than max_future_seconds={limits.max_future_seconds:g} "
+                "after the batch arrived; check the sender's clock and its unit of time",
+            )
     outside = accepted & impossible(batch, catalogue)
     if outside.any():
         first = int(outside.argmax())

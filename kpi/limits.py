@@ -30,8 +30,8 @@ class StoreLimits:
         max_steps_per_cell: Greatest number of different granularity periods of a cell.
         max_kpi_names: Greatest number of different KPI names over all cells.
         max_name_chars: Longest name of a cell or KPI.
-        max_future_seconds: How far a period may end after its batch arrived; sources further ahead
-            have a wrong clock.
+        max_future_seconds: How far a period may end after its batch arrived and after the time of
+            the merge; sources further ahead have a wrong clock.
     """
 
     max_cells: int = 10_000

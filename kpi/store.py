@@ -53,6 +53,7 @@ class KpiStore:
         journal: Where accepted samples are kept; it is replayed first. The store owns it from then
             on and closes it. Without one, a restart begins empty.
         clock: Monotonic seconds, to space out repeated warnings.
+        wall_clock: Seconds since the epoch, to tell senders whose clock is ahead.
 
     Raises:
         JournalError: The journal cannot be replayed.
@@ -65,11 +66,13 @@ class KpiStore:
         journal: Journal | None = None,
         *,
         clock: Callable[[], float] = time.monotonic,
+        wall_clock: Callable[[], float] = time.time,
     ) -> None:
         self.limits = limits
         self.refused_cells = 0
         self._catalogue = catalogue
         self._clock = clock
+        self._wall_clock = wall_clock
         self._index = SeriesIndex(limits, catalogue)
         self._pools = (
             RingPool(limits.history_steps, np.float32),
@@ -194,9 +197,8 @@ class KpiStore:
         log.log(level, "journal_replayed=%d refused=%d cells=%d", samples, refused, len(self))
 
     def _merge(self, batch: ObservationBatch, *, replayed: bool = False) -> MergeResult:
-        index, accepted, rejected = admit(
-            batch, self.limits, self._catalogue, check_clock=not replayed
-        )
+        now_ms = None if replayed else round(self._wall_clock() * 1000)
+        index, accepted, rejected = admit(batch, self.limits, self._catalogue, now_ms=now_ms)
         batch, index = batch.take(accepted), index[accepted]
         placed = self._index.place(batch)
         rejected += [rejection(batch, mask, reason) for mask, reason in placed.refused]

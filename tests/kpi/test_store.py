@@ -245,10 +245,18 @@ def test_a_wrong_clock_spoils_its_own_cell_alone():
 
 
 def test_periods_too_far_in_the_future_are_refused_with_the_clock_as_reason():
-    store = make(max_future_seconds=3600)
-    result = store.merge(batch([("a", "prb", 4, 1.0), ("a", "prb", 5, 2.0)], arrival_ms=NOON_MS))
+    limits = StoreLimits(max_future_seconds=3600)
+    store = KpiStore(limits, CATALOGUE, wall_clock=lambda: NOON_MS / 1000)
+    rows = [("a", "prb", 4, 1.0), ("a", "prb", 5, 2.0)]
+    result = store.merge(batch(rows, arrival_ms=NOON_MS - DAY_MS))
     assert (result.accepted, result.rejected[0].count) == (1, 1)
     assert "max_future_seconds=3600" in result.rejected[0].reason
+
+
+def test_a_batch_that_says_a_later_arrival_is_taken_at_its_word():
+    store = KpiStore(StoreLimits(), CATALOGUE, wall_clock=lambda: 0.0)
+    assert store.merge(batch([("a", "prb", 4, 1.0)], arrival_ms=NOON_MS)).accepted == 1
+    assert store.merge(batch([("a", "prb", 5, 1.0)], arrival_ms=0)).accepted == 0
 
 
 def test_each_reason_is_given_once_with_its_number():
