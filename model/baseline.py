@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from kpi.catalogue import Catalogue, Kpi
 from kpi.window import KpiWindow
 from model.config import TRAINED_LEVELS
-from model.errors import HorizonError
+from model.errors import HorizonError, ModelError
 from model.lags import DAY_MS, WEEK_MS, period_steps
 from model.predictor import ContextSpan, Forecast, ModelIdentity, Rung
 from model.quantiles import check_levels, uninformed
@@ -45,16 +45,37 @@ class Rule:
     repeats: int
 
 
-class SeasonalBaseline:
-    """The best of last value, daily mean and weekly mean, with empirical quantiles."""
+LAST_VALUE = "last value"
+SEASONS = {
+    "daily naive": (DAY_MS, 1),
+    "weekly naive": (WEEK_MS, 1),
+    "daily mean": (DAY_MS, 7),
+    "weekly mean": (WEEK_MS, 4),
+}
+"""Seasonal rules by name: length of the period and how many of them are averaged."""
 
-    def __init__(self, catalogue: Catalogue) -> None:
+DEFAULT_RULES = (LAST_VALUE, "daily mean", "weekly mean")
+
+
+class SeasonalBaseline:
+    """The best of a few rules on the window itself, with empirical quantiles."""
+
+    def __init__(self, catalogue: Catalogue, rules: Sequence[str] = DEFAULT_RULES) -> None:
+        """Choose among `rules`; a window too short for all of them gets its last value.
+
+        Raises:
+            ModelError: A rule that is not known.
+        """
+        if unknown := [name for name in rules if name not in (LAST_VALUE, *SEASONS)]:
+            raise ModelError(f"expected rules from {[LAST_VALUE, *SEASONS]}, got {unknown}")
         self._catalogue = catalogue
+        self._rules = tuple(rules)
 
     @property
     def identity(self) -> ModelIdentity:
         """Who answers; the digest is empty because there are no weights."""
-        return ModelIdentity("seasonal-baseline", "1", "")
+        name = "seasonal baseline" if self._rules == DEFAULT_RULES else ", ".join(self._rules)
+        return ModelIdentity(name, "1", "")
 
     @property
     def max_horizon(self) -> int:
@@ -82,7 +103,7 @@ class SeasonalBaseline:
         values = np.empty((len(window.kpis), horizon, len(levels)), dtype=np.float32)
         for row, name in enumerate(window.kpis):
             kpi = self._catalogue.resolve(name)
-            values[row] = _quantiles(context[row], kpi, window.step_ms, horizon, levels)
+            values[row] = self._quantiles(context[row], kpi, window.step_ms, horizon, levels)
         newest = np.flatnonzero(~np.isnan(context).all(axis=0))
         start_ms = window.end_ms - context.shape[1] * window.step_ms
         return Forecast(
@@ -104,15 +125,46 @@ class SeasonalBaseline:
             ),
         )
 
+    def _quantiles(
+        self,
+        series: NDArray[np.float64],
+        kpi: Kpi,
+        step_ms: int,
+        horizon: int,
+        levels: Sequence[float],
+    ) -> NDArray[np.float64]:
+        """Quantiles (H, L) of one KPI within its limits."""
+        seen = series[~np.isnan(series)]
+        if not len(seen):
+            return np.broadcast_to(uninformed(kpi, levels), (horizon, len(levels)))
+        rules = seasonal_rules(step_ms, len(series), self._rules)
+        costs = [_mean_cost(past_errors(rule, series, min(horizon, rule.period))) for rule in rules]
+        if not np.isfinite(min(costs)):
+            spread = max(float(seen.std()), SPARSE_SPREAD_RATIO * abs(float(seen[-1])))
+            centre = np.full(horizon, seen[-1])
+            offsets = np.broadcast_to(_normal_quantiles(levels) * spread, (horizon, len(levels)))
+        else:
+            rule = rules[int(np.argmin(costs))]
+            centre = apply_rule(rule, series, horizon)
+            centre = np.where(np.isnan(centre), seen[-1], centre)
+            offsets = _offsets(rule, series, horizon, levels)
+        lower = -np.inf if kpi.lower is None else kpi.lower
+        upper = np.inf if kpi.upper is None else kpi.upper
+        return np.clip(centre[:, None] + offsets, lower, upper)
 
-def seasonal_rules(step_ms: int, steps: int) -> list[Rule]:
-    """The rules that a window of `steps` samples can be judged by: at least two periods of it."""
-    rules = [Rule("last value", 1, 1)]
-    for name, period_ms, repeats in (("daily mean", DAY_MS, 7), ("weekly mean", WEEK_MS, 4)):
-        period = period_steps(period_ms, step_ms)
+
+def seasonal_rules(step_ms: int, steps: int, names: Sequence[str] = DEFAULT_RULES) -> list[Rule]:
+    """The rules of `names` that `steps` samples can be judged by: at least two periods of them.
+
+    The last value where none can.
+    """
+    rules = [Rule(LAST_VALUE, 1, 1)] if LAST_VALUE in names else []
+    for name in names:
+        period_ms, repeats = SEASONS.get(name, (0, 0))
+        period = period_steps(period_ms, step_ms) if period_ms else None
         if period is not None and 2 * period <= steps:
             rules.append(Rule(name, period, repeats))
-    return rules
+    return rules or [Rule(LAST_VALUE, 1, 1)]
 
 
 def apply_rule(rule: Rule, series: NDArray[np.float64], horizon: int) -> NDArray[np.float64]:
@@ -141,29 +193,6 @@ def past_errors(rule: Rule, series: NDArray[np.float64], lead: int) -> NDArray[n
     errors = series - _mean_seen(np.stack(columns, axis=1))
     seen: NDArray[np.float64] = errors[~np.isnan(errors)]
     return seen
-
-
-def _quantiles(
-    series: NDArray[np.float64], kpi: Kpi, step_ms: int, horizon: int, levels: Sequence[float]
-) -> NDArray[np.float64]:
-    """Quantiles (H, L) of one KPI within its limits."""
-    seen = series[~np.isnan(series)]
-    if not len(seen):
-        return np.broadcast_to(uninformed(kpi, levels), (horizon, len(levels)))
-    rules = seasonal_rules(step_ms, len(series))
-    costs = [_mean_cost(past_errors(rule, series, min(horizon, rule.period))) for rule in rules]
-    if not np.isfinite(min(costs)):
-        spread = max(float(seen.std()), SPARSE_SPREAD_RATIO * abs(float(seen[-1])))
-        centre = np.full(horizon, seen[-1])
-        offsets = np.broadcast_to(_normal_quantiles(levels) * spread, (horizon, len(levels)))
-    else:
-        rule = rules[int(np.argmin(costs))]
-        centre = apply_rule(rule, series, horizon)
-        centre = np.where(np.isnan(centre), seen[-1], centre)
-        offsets = _offsets(rule, series, horizon, levels)
-    lower = -np.inf if kpi.lower is None else kpi.lower
-    upper = np.inf if kpi.upper is None else kpi.upper
-    return np.clip(centre[:, None] + offsets, lower, upper)
 
 
 def _offsets(

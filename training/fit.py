@@ -136,7 +136,6 @@ def fit(
     *,
     state_path: Path | None = None,
     data: Sequence[str] = (),
-    start_weights: dict[str, Tensor] | None = None,
     on_progress: Callable[[Progress], None] = lambda _: None,
 ) -> FitResult:
     """Train until the schedule ends or validation stops getting better.
@@ -148,7 +147,6 @@ def fit(
         validation: Batches to judge by; the same ones each time.
         state_path: Where the state is kept; a state found there is gone on from.
         data: Names of the data, part of the run's fingerprint.
-        start_weights: Weights to go on from, instead of random ones.
         on_progress: Called after every step.
 
     Raises:
@@ -158,8 +156,6 @@ def fit(
     fingerprint = run_fingerprint(fit_config, model_config, data)
     torch.manual_seed(fit_config.seed)
     forecaster = Forecaster(model_config)
-    if start_weights is not None:
-        forecaster.load_state_dict(start_weights)
     state = load_state(state_path, fingerprint) if state_path else None
     if state is None:
         weights = _copy(dict(forecaster.state_dict()))

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from model.baseline import SeasonalBaseline, apply_rule, past_errors, seasonal_rules
-from model.errors import HorizonError, LevelError
+from model.errors import HorizonError, LevelError, ModelError
 from model.predictor import Rung
 
 LEVELS = (0.1, 0.5, 0.9)
@@ -115,3 +115,25 @@ def test_bad_horizons_and_levels_are_refused(baseline, make_window):
         baseline.predict([make_window()], 0, LEVELS)
     with pytest.raises(LevelError):
         baseline.predict([make_window()], 3, (0.001,))
+
+
+def test_a_single_rule_can_be_asked_for(catalogue, make_window):
+    naive = SeasonalBaseline(catalogue, ("daily naive",))
+    window = make_window(steps=24 * 5)
+    (forecast,) = naive.predict([window], 24, (0.5,))
+    error = forecast.values[0, :, 0] - window.values[0, -24:]
+    assert np.ptp(error) < 1e-4
+    assert naive.identity.name == "daily naive"
+
+
+def test_a_window_too_short_for_every_rule_gets_its_last_value(catalogue, make_window):
+    naive = SeasonalBaseline(catalogue, ("weekly naive",))
+    window = make_window(steps=100)
+    (forecast,) = naive.predict([window], 4, (0.5,))
+    assert np.ptp(forecast.values) < 10
+    assert forecast.values[0, 0, 0] == pytest.approx(window.values[0, -1], abs=5)
+
+
+def test_an_unknown_rule_is_refused_with_the_known_ones(catalogue):
+    with pytest.raises(ModelError, match="daily naive"):
+        SeasonalBaseline(catalogue, ("lunar",))

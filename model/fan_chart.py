@@ -1,0 +1,95 @@
+"""A forecast as a picture: history, median, the band between the outer quantiles, what came.
+
+Reports of backtests and offline forecasts draw the same chart. Plotly is only loaded here, when a
+chart is drawn.
+"""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kpi.window import KpiWindow
+from model.predictor import Forecast
+
+if TYPE_CHECKING:
+    import plotly.graph_objects as go
+
+BLUE = "#1f5fbf"
+BAND = "rgba(31,95,191,.2)"
+INK = "#1c2430"
+HISTORY_HORIZONS = 6
+LEAST_HISTORY_STEPS = 96
+
+
+def fan_chart(
+    window: KpiWindow, forecast: Forecast, row: int, actual: NDArray[np.float32] | None = None
+) -> go.Figure:
+    """Chart of one KPI.
+
+    Args:
+        window: What the forecast was made from; its end is shown.
+        forecast: The forecast, K KPIs.
+        row: Which of the KPIs.
+        actual: (K, H) what came, where it is known.
+    """
+    import plotly.graph_objects as go
+
+    horizon = forecast.values.shape[1]
+    shown = min(window.steps, max(LEAST_HISTORY_STEPS, HISTORY_HORIZONS * horizon))
+    past = _times(window.end_ms - shown * window.step_ms, window.step_ms, shown)
+    coming = _times(forecast.start_ms, forecast.step_ms, horizon)
+    quantiles = forecast.values[row]  # (H, Q)
+    middle = min(range(len(forecast.levels)), key=lambda i: abs(forecast.levels[i] - 0.5))
+    figure = go.Figure()
+    figure.add_scatter(
+        x=coming, y=_plain(quantiles[:, -1]), line={"width": 0}, showlegend=False, hoverinfo="skip"
+    )
+    figure.add_scatter(
+        x=coming,
+        y=_plain(quantiles[:, 0]),
+        fill="tonexty",
+        fillcolor=BAND,
+        line={"width": 0},
+        name=f"quantiles {forecast.levels[0]:g} to {forecast.levels[-1]:g}",
+    )
+    figure.add_scatter(
+        x=coming,
+        y=_plain(quantiles[:, middle]),
+        line={"color": BLUE, "width": 2},
+        name=f"quantile {forecast.levels[middle]:g}",
+    )
+    seen = window.values[row, -shown:] if shown else window.values[row, :0]
+    times = past
+    if actual is not None:
+        seen, times = np.concatenate([seen, actual[row]]), past + coming
+    figure.add_scatter(x=times, y=_plain(seen), line={"color": INK, "width": 1.5}, name="measured")
+    return styled(figure, f"{window.cell} · {window.kpis[row]}")
+
+
+def styled(figure: go.Figure, title: str, x_title: str = "", y_title: str = "") -> go.Figure:
+    """The look that all charts share."""
+    return figure.update_layout(
+        template="plotly_white",
+        title={"text": title, "font": {"size": 15}},
+        height=360,
+        margin={"l": 60, "r": 20, "t": 50, "b": 40},
+        xaxis_title=x_title,
+        yaxis_title=y_title,
+        legend={"orientation": "h", "y": -0.2},
+    )
+
+
+def _plain(values: NDArray[np.float32]) -> list[float | None]:
+    """Numbers for a chart; NaN is a gap."""
+    return [None if np.isnan(value) else float(value) for value in values]
+
+
+def _times(start_ms: int, step_ms: int, count: int) -> list[str]:
+    return [
+        datetime.fromtimestamp((start_ms + i * step_ms) / 1000, UTC).isoformat()
+        for i in range(count)
+    ]

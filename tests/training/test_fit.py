@@ -1,0 +1,192 @@
+"""A run learns, stops, and goes on after a kill as if nothing had happened."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+
+from model.forecaster import Forecaster
+from training.batch import make_batch
+from training.errors import ResumeError
+from training.fit import FitConfig, batch_loss, fit, learning_rate, run_fingerprint
+from training.source import WindowSource
+
+FIT = FitConfig(
+    steps=12, batches_per_step=1, warmup_steps=3, evaluate_every=4, validation_batches=2
+)
+
+
+@pytest.fixture
+def source(make_window, tiny_config, catalogue):
+    windows = [make_window(seed) for seed in range(2)]
+    return WindowSource(windows, tiny_config, catalogue, series_per_batch=4)
+
+
+class Killed(Exception):
+    pass
+
+
+def stop_at(step: int, error: type[BaseException]):
+    def watch(progress):
+        if progress.step == step:
+            raise error
+
+    return watch
+
+
+def same(one, two) -> bool:
+    return all(torch.equal(one[name], two[name]) for name in one)
+
+
+def test_loss_falls(source, tiny_config):
+    config = replace(FIT, steps=60, evaluate_every=20, learning_rate=5e-3)
+    result = fit(config, tiny_config, source, source)
+    assert result.losses[-1][1] < 0.8 * batch_loss_of_untrained(source, tiny_config)
+    assert result.best_loss == min(loss for _, loss in result.losses)
+
+
+def batch_loss_of_untrained(source, config) -> float:
+    torch.manual_seed(0)
+    batches = [source.batch(np.random.default_rng([0, 1, index])) for index in range(2)]
+    return float(np.mean([float(batch_loss(Forecaster(config), b).detach()) for b in batches]))
+
+
+def test_the_same_seed_gives_the_same_weights(source, tiny_config):
+    one, two = (fit(FIT, tiny_config, source, source) for _ in range(2))
+    assert same(one.weights, two.weights)
+
+
+def test_another_seed_gives_other_weights(source, tiny_config):
+    one = fit(FIT, tiny_config, source, source)
+    two = fit(replace(FIT, seed=1), tiny_config, source, source)
+    assert not same(one.weights, two.weights)
+
+
+def test_a_stopped_run_ends_with_the_weights_of_one_that_was_not(source, tiny_config, tmp_path):
+    path = tmp_path / "run"
+    with pytest.raises(KeyboardInterrupt):
+        fit(
+            FIT,
+            tiny_config,
+            source,
+            source,
+            state_path=path,
+            on_progress=stop_at(6, KeyboardInterrupt),
+        )
+    resumed = fit(FIT, tiny_config, source, source, state_path=path)
+    whole = fit(FIT, tiny_config, source, source)
+    assert same(resumed.weights, whole.weights)
+    assert list(resumed.losses) == list(whole.losses)
+
+
+def test_a_killed_run_goes_on_from_its_last_saved_state(source, tiny_config, tmp_path):
+    path = tmp_path / "run"
+    config = replace(FIT, save_every_seconds=0.0)
+    with pytest.raises(Killed):
+        fit(config, tiny_config, source, source, state_path=path, on_progress=stop_at(7, Killed))
+    steps = []
+    resumed = fit(
+        config,
+        tiny_config,
+        source,
+        source,
+        state_path=path,
+        on_progress=lambda progress: steps.append(progress.step),
+    )
+    assert steps[0] == 7
+    assert same(resumed.weights, fit(config, tiny_config, source, source).weights)
+
+
+def test_a_state_of_another_run_is_refused(source, tiny_config, tmp_path):
+    path = tmp_path / "run"
+    fit(FIT, tiny_config, source, source, state_path=path)
+    with pytest.raises(ResumeError, match="other settings or data"):
+        fit(replace(FIT, seed=5), tiny_config, source, source, state_path=path)
+    with pytest.raises(ResumeError, match="other settings or data"):
+        fit(FIT, tiny_config, source, source, state_path=path, data=["other"])
+
+
+def test_a_damaged_state_is_refused(source, tiny_config, tmp_path):
+    path = tmp_path / "run"
+    path.write_bytes(b"half a file")
+    with pytest.raises(ResumeError, match="damaged"):
+        fit(FIT, tiny_config, source, source, state_path=path)
+
+
+def test_a_run_without_gain_stops_early_with_its_best_weights(source, tiny_config):
+    config = replace(FIT, steps=400, learning_rate=1e-30, evaluate_every=1, patience=3)
+    result = fit(config, tiny_config, source, source)
+    assert result.stopped_early
+    assert result.steps < 20
+
+
+def test_progress_tells_speed_and_time_left(source, tiny_config):
+    seen = []
+    fit(FIT, tiny_config, source, source, on_progress=seen.append)
+    assert [progress.step for progress in seen] == list(range(1, 13))
+    assert seen[2].validation_loss is None
+    assert seen[3].validation_loss is not None
+    assert seen[-1].seconds_left == 0
+    assert all(progress.steps_per_second > 0 for progress in seen)
+
+
+def test_the_learning_rate_warms_up_and_falls_to_two_percent():
+    config = FitConfig(steps=1000, warmup_steps=100, learning_rate=1.0)
+    assert learning_rate(config, 0) == pytest.approx(0.01)
+    assert learning_rate(config, 99) == pytest.approx(1.0)
+    assert learning_rate(config, 550) == pytest.approx(0.51)
+    assert learning_rate(config, 1000) == pytest.approx(0.02)
+
+
+def test_how_often_states_are_saved_does_not_make_it_another_run(tiny_config):
+    other = replace(FIT, save_every_seconds=1.0)
+    assert run_fingerprint(FIT, tiny_config, []) == run_fingerprint(other, tiny_config, [])
+    assert run_fingerprint(FIT, tiny_config, []) != run_fingerprint(FIT, tiny_config, ["x"])
+
+
+@pytest.mark.parametrize("name", ["steps", "batches_per_step", "evaluate_every"])
+def test_impossible_settings_are_refused(name):
+    with pytest.raises(ValueError, match=name):
+        FitConfig(**{name: 0})
+
+
+def test_a_series_never_seen_does_not_teach(tiny_config):
+    values = np.full((1, 1, 64), np.nan, dtype=np.float32)
+    batch = make_batch(
+        values,
+        np.ones((1, 1, 16), dtype=np.float32),
+        tiny_config,
+        origin_ms=np.array([1_767_571_200_000]),
+        step_ms=3_600_000,
+        kinds=np.zeros((1, 1), np.int64),
+        lower=np.full((1, 1), -np.inf, np.float32),
+        upper=np.full((1, 1), np.inf, np.float32),
+    )
+    assert float(batch_loss(Forecaster(tiny_config), batch).detach()) == 0
+
+
+def test_every_weight_gets_a_gradient(tiny_config):
+    forecaster = Forecaster(tiny_config)
+    torch.nn.init.normal_(forecaster.head.out.weight, std=0.1)
+    rng = np.random.default_rng(0)
+    kinds = np.arange(6).reshape(3, 2)
+    batch = make_batch(
+        rng.normal(size=(3, 2, 96)).astype(np.float32),
+        rng.normal(size=(3, 2, 32)).astype(np.float32),
+        tiny_config,
+        origin_ms=np.full(3, 1_767_571_200_000),
+        step_ms=3_600_000,
+        kinds=kinds,
+        lower=np.zeros((3, 2), np.float32),
+        upper=np.full((3, 2), np.inf, np.float32),
+    )
+    batch_loss(forecaster, batch).backward()
+    silent = [
+        name
+        for name, weight in forecaster.named_parameters()
+        if weight.grad is None or not weight.grad.abs().sum()
+    ]
+    assert silent == []

@@ -1,0 +1,114 @@
+"""Batches from recorded windows: cut at origins, never beyond the data, repeatable."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+
+from kpi.catalogue import KpiKind
+from training.errors import DataError
+from training.source import MixedSource, SyntheticSource, WindowSource
+from training.synthetic import BatchSpec
+
+
+@pytest.fixture
+def source(make_window, tiny_config, catalogue):
+    windows = [make_window(seed) for seed in range(3)]
+    return WindowSource(windows, tiny_config, catalogue, series_per_batch=8)
+
+
+def rng(seed: int = 0) -> np.random.Generator:
+    return np.random.default_rng(seed)
+
+
+def test_the_same_random_numbers_give_the_same_batch(source):
+    one, two = source.batch(rng()), source.batch(rng())
+    torch.testing.assert_close(one.target, two.target, equal_nan=True)
+    torch.testing.assert_close(one.series.values, two.series.values, equal_nan=True)
+
+
+def test_a_batch_fits_the_forecaster(source, tiny_config):
+    for seed in range(20):
+        batch = source.batch(rng(seed))
+        assert batch.target.shape[-1] % tiny_config.patch == 0
+        assert batch.target.shape[-1] <= tiny_config.max_horizon
+        assert batch.series.values.shape[:2] == batch.target.shape[:2] == (8, 1)
+        assert batch.windows == 8
+
+
+def test_target_follows_history_in_the_recording(source, make_window):
+    recorded = [make_window(seed).values[0] for seed in range(3)]
+    batch = source.batch(rng(3))
+    joined = torch.cat([batch.series.values, batch.target], dim=-1)[:, 0].numpy()
+    for row in joined:
+        seen = row[~np.isnan(row)]
+        places = [np.flatnonzero(series == seen[0]) for series in recorded]
+        assert any(
+            np.array_equal(series[start : start + len(seen)], seen)
+            for series, starts in zip(recorded, places, strict=True)
+            for start in starts
+        )
+
+
+def test_a_batch_has_one_step_and_one_number_of_kpis(make_window, tiny_config, catalogue):
+    hourly, pair = make_window(0), make_window(1, kpis=("RRU.PrbTotDl", "RRU.PrbTotUl"))
+    minutely = replace(make_window(2), step_ms=60_000)
+    source = WindowSource([hourly, pair, minutely], tiny_config, catalogue, series_per_batch=6)
+    seen = {
+        (batch.series.step_ms, batch.target.shape[1])
+        for batch in (source.batch(rng(seed)) for seed in range(40))
+    }
+    assert seen == {(3_600_000, 1), (3_600_000, 2), (60_000, 1)}
+
+
+def test_kinds_and_limits_come_from_the_catalogue(source):
+    series = source.batch(rng()).series
+    assert (series.kinds == list(KpiKind).index(KpiKind.PERCENT)).all()
+    assert (series.lower == 0).all()
+    assert (series.upper == 100).all()
+
+
+def test_windows_too_short_to_learn_from_are_refused(make_window, tiny_config, catalogue):
+    with pytest.raises(DataError, match="48 samples in a row"):
+        WindowSource([make_window(steps=30)], tiny_config, catalogue)
+
+
+def test_a_window_of_the_shortest_length_can_be_learnt_from(make_window, tiny_config, catalogue):
+    source = WindowSource([make_window(steps=48)], tiny_config, catalogue, series_per_batch=4)
+    batch = source.batch(rng())
+    assert not torch.isnan(batch.target).all()
+
+
+def test_an_outage_is_tried_around(make_window, tiny_config, catalogue):
+    window = make_window(steps=300)
+    values = window.values.copy()
+    values[:, 20:250] = np.nan
+    source = WindowSource(
+        [replace(window, values=values)], tiny_config, catalogue, series_per_batch=16
+    )
+    batch = source.batch(rng())
+    assert (~torch.isnan(batch.target)).any(-1).float().mean() > 0.6
+
+
+def test_synthetic_batches_carry_kinds_limits_and_origin(tiny_config):
+    spec = BatchSpec(series=8, max_context_steps=64, max_history_steps=128, max_horizon=32)
+    batch = SyntheticSource(tiny_config, spec).batch(rng())
+    assert batch.target.shape[-1] % 16 == 0
+    assert batch.series.kinds.shape == batch.target.shape[:2]
+
+
+class _Constant:
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    def batch(self, rng: np.random.Generator):  # noqa: ARG002
+        return self.name
+
+
+def test_shares_of_a_mix_are_kept():
+    mixed = MixedSource((_Constant("a"), _Constant("b")), (0.25, 0.75))  # type: ignore[arg-type]
+    drawn = [mixed.batch(rng(seed)) for seed in range(400)]
+    assert 60 < drawn.count("a") < 140  # type: ignore[arg-type]

@@ -1,0 +1,144 @@
+"""The terminal side of training: progress bars, tables, and words for what went wrong."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
+from rich.progress import Progress as ProgressBar
+from rich.table import Table
+
+from kpi.catalogue import Catalogue
+from kpi.errors import UnreadableFileError
+from kpi.history import Selection, load_windows
+from model.baseline import SeasonalBaseline
+from model.checkpoint import Checkpoint, load_checkpoint
+from model.predictor import Predictor
+from model.transformer import TransformerPredictor
+from training.backtest import BacktestConfig, BacktestResult, backtest
+from training.fit import Progress
+from training.report import write_report
+from training.train import TrainOptions, train
+
+OPPONENTS = ("daily naive", "weekly naive", "last value")
+
+
+@dataclass
+class Unreadable:
+    """Collects the files that could not be read and names each once."""
+
+    console: Console
+    errors: list[UnreadableFileError] = field(default_factory=list)
+
+    def __call__(self, error: UnreadableFileError) -> None:
+        """Name one file; reading goes on with the next."""
+        self.errors.append(error)
+        self.console.print(f"[yellow]not read:[/] {error}", highlight=False)
+
+
+def train_with_progress(
+    options: TrainOptions, catalogue: Catalogue, console: Console
+) -> tuple[Checkpoint, int]:
+    """Train with a bar that shows loss, speed and time left.
+
+    Returns:
+        The checkpoint and the number of files that could not be read.
+    """
+    unreadable = Unreadable(console)
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TextColumn("loss {task.fields[loss]} validation {task.fields[validation]}"),
+        TextColumn("{task.fields[speed]} steps/s"),
+        TimeRemainingColumn(),
+    )
+    with ProgressBar(*columns, console=console) as bar:
+        task = bar.add_task(
+            "training", total=options.fit.steps, loss="-", validation="-", speed="-"
+        )
+
+        def show(progress: Progress) -> None:
+            validation = progress.validation_loss
+            bar.update(
+                task,
+                completed=progress.step,
+                loss=f"{progress.loss:.4f}",
+                validation="-" if validation is None else f"{validation:.4f}",
+                speed=f"{progress.steps_per_second:.2f}",
+            )
+
+        checkpoint = train(options, catalogue, unreadable, show)
+    return checkpoint, len(unreadable.errors)
+
+
+def backtest_with_progress(
+    checkpoint_path: Path,
+    data: Sequence[Path],
+    selection: Selection,
+    config: BacktestConfig,
+    catalogue: Catalogue,
+    console: Console,
+    *,
+    report: Path | None = None,
+) -> tuple[BacktestResult, int]:
+    """Backtest a checkpoint against the seasonal baselines, print a table, write the report.
+
+    Returns:
+        The result and the number of files that could not be read.
+    """
+    unreadable = Unreadable(console)
+    checkpoint = load_checkpoint(checkpoint_path)
+    windows = load_windows(data, selection, catalogue, unreadable)
+    predictors: list[Predictor] = [
+        TransformerPredictor(checkpoint, catalogue),
+        SeasonalBaseline(catalogue),
+        *(SeasonalBaseline(catalogue, (name,)) for name in OPPONENTS),
+    ]
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeRemainingColumn(),
+    )
+    with ProgressBar(*columns, console=console) as bar:
+        task = bar.add_task("origins", total=None)
+        result = backtest(
+            predictors,
+            windows,
+            config,
+            lambda done, total: bar.update(task, completed=done, total=total),
+        )
+    console.print(result_table(result))
+    if report:
+        write_report(result, report, f"Backtest of {checkpoint.name} {checkpoint.version}")
+        console.print(f"report written to {report}", highlight=False)
+    return result, len(unreadable.errors)
+
+
+def result_table(result: BacktestResult) -> Table:
+    """Scores by KPI, best first, then the best model's WQL by lead."""
+    table = Table(title=f"{result.cells} cells, {result.origins} origins", title_justify="left")
+    for name in ("KPI", "model", "leads"):
+        table.add_column(name)
+    for name in ("WQL", "MASE", "WAPE", "coverage"):
+        table.add_column(name, justify="right")
+    lines = [(line, True) for line in result.overall()]
+    first = result.scores[0].model
+    lines += [(line, False) for line in result.scores if line.model == first]
+    for line, whole in lines:
+        scores = line.accuracy
+        table.add_row(
+            line.kpi,
+            line.model,
+            f"{line.first_lead} to {line.last_lead}",
+            f"{scores.wql:.4f}",
+            f"{scores.mase:.3f}",
+            f"{scores.wape:.1%}",
+            f"{scores.coverage:.1%}",
+            style=None if whole else "dim",
+        )
+    return table

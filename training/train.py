@@ -1,0 +1,185 @@
+"""Train a checkpoint from files, from synthetic cells, or from both.
+
+The files are read by the readers of the service, split in time so that the last part of every cell
+judges and never teaches, and the checkpoint says what it was made of.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from kpi.catalogue import Catalogue
+from kpi.errors import UnreadableFileError
+from kpi.history import Selection, load_windows
+from model.checkpoint import Checkpoint, save_checkpoint
+from model.config import PRESETS, ForecasterConfig
+from training.dataset import split_in_time, windows_digest
+from training.errors import DataError
+from training.fit import FitConfig, FitResult, Progress, fit
+from training.source import MixedSource, Source, SyntheticSource, WindowSource
+from training.synthetic import BatchSpec
+
+
+@dataclass(frozen=True)
+class TrainOptions:
+    """What to train, on what, and where to.
+
+    Attributes:
+        out: Checkpoint to write; the run's state lies beside it until it is done.
+        data: Files and directories, none for synthetic cells only.
+        selection: What to take from them.
+        preset: Name of the forecaster's shape in `model.config.PRESETS`.
+        version: Version that the checkpoint bears; its name is that of the file.
+        synthetic_ratio: Share of batches from synthetic cells; 1 without data.
+        validation_ratio: Share of each cell's history, at its end, that judges.
+        series: Series in a batch.
+        fit: How to train.
+        threads: Threads of the tensor library.
+    """
+
+    out: Path
+    data: tuple[Path, ...] = ()
+    selection: Selection = field(default_factory=Selection)
+    preset: str = "small"
+    version: str = "0.1.0"
+    synthetic_ratio: float = 0.5
+    validation_ratio: float = 0.15
+    series: int = 32
+    fit: FitConfig = field(default_factory=FitConfig)
+    threads: int = 1
+
+    def __post_init__(self) -> None:
+        if self.preset not in PRESETS:
+            raise DataError(f"expected a preset from {sorted(PRESETS)}, got {self.preset!r}")
+        for name in ("synthetic_ratio", "validation_ratio"):
+            if not 0 <= getattr(self, name) <= 1:
+                raise DataError(f"expected {name} from 0 to 1, got {getattr(self, name)}")
+        if not self.data and self.synthetic_ratio == 0:
+            raise DataError("expected data, or synthetic cells in their place; got neither")
+
+    @property
+    def state_path(self) -> Path:
+        """Where the state of an unfinished run lies."""
+        return self.out.with_name(f"{self.out.name}.run")
+
+
+@dataclass(frozen=True)
+class _Material:
+    """Sources and the story of where they come from."""
+
+    training: Source
+    validation: Source
+    digests: tuple[str, ...]
+    story: dict[str, Any]
+
+
+def train(
+    options: TrainOptions,
+    catalogue: Catalogue,
+    on_error: Callable[[UnreadableFileError], None],
+    on_progress: Callable[[Progress], None],
+) -> Checkpoint:
+    """Train, write the checkpoint and return it.
+
+    Args:
+        options: What to train.
+        catalogue: KPI catalogue.
+        on_error: Takes each file that could not be read; the others are used.
+        on_progress: Called after every step.
+
+    Raises:
+        DataError: The data are too short or too few.
+        ResumeError: A state of another run lies where this one would keep its own.
+        KeyboardInterrupt: Stopped; the state is kept and the same command goes on from it.
+    """
+    torch.set_num_threads(options.threads)
+    config = PRESETS[options.preset]
+    material = _material(options, config, catalogue, on_error)
+    began = time.monotonic()
+    result = fit(
+        options.fit,
+        config,
+        material.training,
+        material.validation,
+        state_path=options.state_path,
+        data=material.digests,
+        on_progress=on_progress,
+    )
+    story = {**material.story, "seconds_in_last_process": round(time.monotonic() - began, 1)}
+    checkpoint = assemble(options, config, catalogue, result, story)
+    save_checkpoint(checkpoint, options.out)
+    options.state_path.unlink(missing_ok=True)
+    return checkpoint
+
+
+def assemble(
+    options: TrainOptions,
+    config: ForecasterConfig,
+    catalogue: Catalogue,
+    result: FitResult,
+    story: dict[str, Any],
+) -> Checkpoint:
+    """The checkpoint of a finished run, with everything that is needed to make it again."""
+    return Checkpoint(
+        name=options.out.name.removesuffix(".safetensors"),
+        version=options.version,
+        config=config,
+        weights=result.weights,
+        catalogue_version=catalogue.version,
+        training={
+            **story,
+            "preset": options.preset,
+            "series": options.series,
+            "fit": asdict(options.fit),
+            "steps": result.steps,
+            "stopped_early": result.stopped_early,
+            "best_validation_loss": result.best_loss,
+            "validation_losses": [list(entry) for entry in result.losses],
+            "torch": torch.__version__,
+        },
+    )
+
+
+def _material(
+    options: TrainOptions,
+    config: ForecasterConfig,
+    catalogue: Catalogue,
+    on_error: Callable[[UnreadableFileError], None],
+) -> _Material:
+    spec = BatchSpec(
+        series=options.series,
+        max_context_steps=config.context_steps,
+        max_horizon=config.max_horizon,
+        patch=config.patch,
+    )
+    synthetic = SyntheticSource(config, spec)
+    if not options.data:
+        held_out = SyntheticSource(config, BatchSpec(**{**asdict(spec), "held_out": True}))
+        return _Material(synthetic, held_out, ("synthetic",), {"data": ["synthetic cells"]})
+    windows = load_windows(options.data, options.selection, catalogue, on_error)
+    earlier, later = split_in_time(windows, options.validation_ratio)
+    recorded = WindowSource(earlier, config, catalogue, series_per_batch=options.series)
+    judging = WindowSource(later, config, catalogue, series_per_batch=options.series)
+    shares = (options.synthetic_ratio, 1 - options.synthetic_ratio)
+    digest = windows_digest(windows)
+    story = {
+        "data": [path.name for path in options.data],
+        "data_digest": digest,
+        "cells": len({window.cell for window in windows}),
+        "kpis": sorted({name for window in windows for name in window.kpis}),
+        "excluded_cells": list(options.selection.exclude),
+        "synthetic_ratio": options.synthetic_ratio,
+        "validation_ratio": options.validation_ratio,
+    }
+    return _Material(
+        MixedSource((synthetic, recorded), shares),
+        judging,
+        (str(options.synthetic_ratio), str(options.validation_ratio), digest),
+        story,
+    )
