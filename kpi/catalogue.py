@@ -1,15 +1,15 @@
 """The catalogue: what each KPI is, in one declarative TOML file that a user can extend.
 
-Names follow 3GPP TS 28.552. Sources spell them in other ways (vendor counters, other case), so every
-entry lists aliases, and look-up ignores case. A name that the catalogue does not hold is allowed: it
-becomes a gauge without limits, and whoever reads it counts it.
+Names follow 3GPP TS 28.552. Sources spell them in other ways (vendor counters, other case), so
+every entry lists aliases, and look-up ignores case. A name that the catalogue does not hold is
+allowed: it becomes a gauge without limits, and whoever reads it counts it.
 """
 
 from __future__ import annotations
 
 import tomllib
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from pathlib import Path
 from typing import Any
@@ -59,7 +59,7 @@ class Kpi:
 
 @dataclass(frozen=True, slots=True)
 class Derivation:
-    """A KPI computed from two counters of the same object and period: scale * numerator / denominator.
+    """A KPI as scale * numerator / denominator of the same object and period.
 
     Vendors report means as a sum and a number of samples; a denominator of zero gives no value.
     """
@@ -89,13 +89,30 @@ class Catalogue:
         """The catalogue's spelling of `name`, or `name` itself where it is unknown."""
         return self._canonical.get(name.casefold(), name)
 
+    def canonical_names(self, names: Iterable[str]) -> list[str]:
+        """`canonical` of many names at once."""
+        known = self._canonical.get
+        return [known(name.casefold(), name) for name in names]
+
     def __contains__(self, name: str) -> bool:
         return name.casefold() in self._canonical
 
     def resolve(self, name: str) -> Kpi:
-        """The entry for `name` or an alias of it; unknown names give a gauge without limits."""
-        known = self._canonical.get(name.casefold())
-        return self.kpis[known] if known else Kpi(name=name, unit="", kind=KpiKind.GAUGE)
+        """The entry for `name` or an alias of it.
+
+        A sub-counter (`RRU.PrbUsedDl.01`) or a position of a list (`name[3]`) without an entry of
+        its own gets that of its total, under its own name; other unknown names give a gauge without
+        limits.
+        """
+        folded = name.casefold()
+        base = folded
+        while base:
+            known = self._canonical.get(base)
+            if known is not None:
+                entry = self.kpis[known]
+                return entry if base == folded else replace(entry, name=name, aliases=())
+            base = base[: max(base.rfind("."), base.rfind("["), 0)]
+        return Kpi(name=name, unit="", kind=KpiKind.GAUGE)
 
 
 def load_catalogue(extensions: Iterable[Path] = ()) -> Catalogue:
@@ -111,9 +128,13 @@ def load_catalogue(extensions: Iterable[Path] = ()) -> Catalogue:
     for path in (BUILT_IN, *extensions):
         document = _read(path)
         version = version or str(document.get("version", ""))
-        for name, entry in document.get("kpi", {}).items():
+        if unknown := sorted(set(document) - {"version", "kpi", "derived"}):
+            raise CatalogueError(
+                f"catalogue {path} has unknown tables {unknown}; expected version, kpi and derived"
+            )
+        for name, entry in _tables(path, document, "kpi"):
             kpis[name] = _entry(path, name, entry)
-        for name, entry in document.get("derived", {}).items():
+        for name, entry in _tables(path, document, "derived"):
             derivations[name] = _derivation(path, name, entry)
     return Catalogue(version, kpis, tuple(derivations.values()), _spellings(kpis))
 
@@ -125,6 +146,21 @@ def _read(path: Path) -> dict[str, Any]:
         raise CatalogueError(f"catalogue {path} cannot be read: {error.strerror}") from error
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise CatalogueError(f"catalogue {path} is not valid TOML: {error}") from error
+
+
+def _tables(
+    path: Path, document: Mapping[str, Any], kind: str
+) -> Iterable[tuple[str, Mapping[str, Any]]]:
+    """Names and fields of the entries of one kind."""
+    tables = document.get(kind, {})
+    if not isinstance(tables, dict):
+        raise CatalogueError(f'catalogue {path}: expected tables [{kind}."NAME"], got {tables!r}')
+    for name, entry in tables.items():
+        if not isinstance(entry, dict):
+            raise CatalogueError(
+                f"catalogue {path}: {kind} {name} is no table of fields; quote names that have dots"
+            )
+        yield name, entry
 
 
 def _entry(path: Path, name: str, entry: Mapping[str, Any]) -> Kpi:
@@ -142,35 +178,49 @@ def _entry(path: Path, name: str, entry: Mapping[str, Any]) -> Kpi:
             f"{[k.value for k in KpiKind]}"
         ) from error
     lower, upper = entry.get("lower"), entry.get("upper")
-    if lower is not None and upper is not None and lower >= upper:
+    aliases = entry.get("aliases", [])
+    if not isinstance(aliases, list) or not all(isinstance(alias, str) for alias in aliases):
+        raise CatalogueError(f"catalogue {path}: {name} has aliases {aliases!r}; expected texts")
+    if not all(limit is None or _is_number(limit) for limit in (lower, upper)):
         raise CatalogueError(
-            f"catalogue {path}: {name} has lower {lower} not under upper {upper}"
+            f"catalogue {path}: {name} has limits {lower!r} and {upper!r}; expected numbers"
         )
+    if lower is not None and upper is not None and lower >= upper:
+        raise CatalogueError(f"catalogue {path}: {name} has lower {lower} not under upper {upper}")
     return Kpi(
         name=name,
         unit=str(entry.get("unit", "")),
         kind=kind,
         lower=None if lower is None else float(lower),
         upper=None if upper is None else float(upper),
-        aliases=tuple(entry.get("aliases", ())),
+        aliases=tuple(aliases),
         cumulative=bool(entry.get("cumulative", False)),
         clause=str(entry.get("clause", "")),
     )
 
 
 def _derivation(path: Path, name: str, entry: Mapping[str, Any]) -> Derivation:
-    try:
-        return Derivation(
-            name=name,
-            numerator=entry["numerator"],
-            denominator=entry["denominator"],
-            scale=float(entry.get("scale", 1.0)),
-        )
-    except KeyError as error:
+    if unknown := sorted(set(entry) - {"numerator", "denominator", "scale"}):
         raise CatalogueError(
-            f"catalogue {path}: derived {name} lacks {error.args[0]!r}; expected numerator and "
-            "denominator"
-        ) from error
+            f"catalogue {path}: derived {name} has unknown fields {unknown}; expected numerator, "
+            "denominator and scale"
+        )
+    numerator, denominator = entry.get("numerator"), entry.get("denominator")
+    if not isinstance(numerator, str) or not isinstance(denominator, str):
+        raise CatalogueError(
+            f"catalogue {path}: derived {name} has numerator {numerator!r} and denominator "
+            f"{denominator!r}; expected the names of two counters"
+        )
+    scale = entry.get("scale", 1.0)
+    if not _is_number(scale):
+        raise CatalogueError(
+            f"catalogue {path}: derived {name} has scale {scale!r}; expected a number"
+        )
+    return Derivation(name, numerator, denominator, float(scale))
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
 
 
 def _spellings(kpis: Mapping[str, Kpi]) -> dict[str, str]:
