@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 
 from kpi.catalogue import Catalogue
 from kpi.limits import MergeResult
 from kpi.observation import ObservationBatch
 from kpi.store import KpiStore
+from service.errors import OverloadedError
 from service.logs import log_event
 from service.metrics import Metrics, Outcome, StoreFigures
+from service.sources.selection import known_first
 
 _LOGGER = logging.getLogger(__name__)
 # An endless supply of made-up names must not fill memory; past this many they are only counted.
@@ -17,19 +20,25 @@ _MOST_REMEMBERED = 10_000
 
 
 class Ingestion:
-    """Merges batches and counts what became of them; may be called from any thread.
+    """Merges batches and counts what became of them; `merge` may be called from any thread.
 
     Args:
-        store: Keeps the observations; has a lock of its own.
+        store: Keeps the observations; has locks of its own.
         catalogue: Tells known KPIs from unknown ones.
         metrics: Told of outcomes and unknown names.
+        queue_limit: Requests that may wait for their turn to merge.
     """
 
-    def __init__(self, store: KpiStore, catalogue: Catalogue, metrics: Metrics) -> None:
+    def __init__(
+        self, store: KpiStore, catalogue: Catalogue, metrics: Metrics, *, queue_limit: int
+    ) -> None:
         self._store = store
         self._catalogue = catalogue
         self._metrics = metrics
         self._named: set[str] = set()
+        self._queue_limit = queue_limit
+        self._waiting = 0
+        self._turn = asyncio.Lock()
 
     @property
     def store(self) -> KpiStore:
@@ -46,13 +55,34 @@ class Ingestion:
             newest_ms=self._store.newest_ms,
         )
 
+    async def merge_in_turn(self, batch: ObservationBatch) -> MergeResult:
+        """As `merge`, from the event loop: off it, and one request at a time.
+
+        The store merges one batch at a time anyway; waiting here keeps the threads free for those
+        who read.
+
+        Raises:
+            JournalError: The journal cannot be written; nothing of the batch was kept.
+            OverloadedError: As many requests as the limit allows are waiting.
+        """
+        if self._waiting >= self._queue_limit:
+            raise OverloadedError(
+                f"{self._waiting} requests wait for the store, which is the limit", 1
+            )
+        self._waiting += 1
+        try:
+            async with self._turn:
+                return await asyncio.to_thread(self.merge, batch)
+        finally:
+            self._waiting -= 1
+
     def merge(self, batch: ObservationBatch) -> MergeResult:
         """Take a batch into the store; returns when the journal holds it.
 
         Raises:
             JournalError: The journal cannot be written; nothing of the batch was kept.
         """
-        result = self._store.merge(batch)
+        result = self._store.merge(known_first(batch, self._catalogue))
         self._count(batch, result)
         return result
 
@@ -65,7 +95,7 @@ class Ingestion:
         self._metrics.count_observations(Outcome.REJECTED, rejected)
         unknown = [name for name in batch.kpis if name not in self._catalogue]
         self._metrics.count_unknown_kpis(len(unknown))
-        for name in unknown:
-            if name not in self._named and len(self._named) < _MOST_REMEMBERED:
-                self._named.add(name)
-                log_event(_LOGGER, logging.INFO, "unknown_kpi", kpi=name)
+        news = [name for name in unknown if name not in self._named]
+        if news and len(self._named) < _MOST_REMEMBERED:
+            self._named.update(news)
+            log_event(_LOGGER, logging.INFO, "unknown_kpis", count=len(news), first=news[0])

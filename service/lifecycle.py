@@ -20,6 +20,7 @@ from service.loading import LoadedModel, describe, load_model, open_store, warm_
 from service.logs import log_event, log_failure
 from service.sources.directory import DirectorySource
 from service.sources.ledger import Ledger
+from service.sources.selection import KpiSelection
 
 _LOGGER = logging.getLogger(__name__)
 
@@ -109,8 +110,13 @@ class Lifecycle:
             metrics=services.metrics,
             queue_limit=settings.queue_limit,
         )
-        await engine.start(warm_up_windows())
-        ingestion = Ingestion(self._store, services.catalogue, services.metrics)
+        await engine.start(warm_up_windows(settings.history_steps))
+        ingestion = Ingestion(
+            self._store,
+            services.catalogue,
+            services.metrics,
+            queue_limit=settings.queue_limit,
+        )
         services.metrics.watch_store(ingestion.figures)
         services.metrics.show_model(model.predictor.identity)
         services.running = Running(engine, ingestion, model.card)
@@ -124,6 +130,11 @@ class Lifecycle:
                 clock=clock,
                 poll_seconds=settings.ingest_poll_seconds,
                 time_zone=settings.time_zone,
+                selection=KpiSelection(
+                    services.catalogue,
+                    names=settings.ingest_kpis,
+                    unknown=settings.ingest_unknown,
+                ),
             )
             self._source.start()
         services.move_to(Phase.READY)

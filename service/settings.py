@@ -62,7 +62,10 @@ class Settings(BaseSettings):
     )
     threads: int = Field(1, ge=1, le=256, description="Threads of one inference.")
     queue_limit: int = Field(
-        128, ge=1, description="Requests that may wait for the model; more are refused with 429."
+        128,
+        ge=1,
+        description="Requests that may wait for the model, and as many for the store; more are "
+        "refused with 429.",
     )
     max_series_per_request: int = Field(
         10_000, ge=1, description="Series in one request; more are refused with 413."
@@ -99,6 +102,15 @@ class Settings(BaseSettings):
     ingest_poll_seconds: float = Field(
         2.0, gt=0, description="Time between two looks into that directory."
     )
+    ingest_kpis: Annotated[tuple[str, ...], NoDecode] = Field(
+        (),
+        description="KPIs to take from files, by name or alias, separated by commas; unset: all.",
+    )
+    ingest_unknown: bool = Field(
+        True,
+        description="Take KPIs from files that the catalogue does not hold; false where a network "
+        "reports hundreds of counters for a cell.",
+    )
     drain_seconds: float = Field(
         20.0, ge=0, description="Time that accepted requests have to be answered after SIGTERM."
     )
@@ -112,9 +124,9 @@ class Settings(BaseSettings):
             return 8080
         return value
 
-    @field_validator("catalogue_files", mode="before")
+    @field_validator("catalogue_files", "ingest_kpis", mode="before")
     @classmethod
-    def _split_paths(cls, value: object) -> object:
+    def _split_at_commas(cls, value: object) -> object:
         if isinstance(value, str):
             return tuple(part.strip() for part in value.split(",") if part.strip())
         return value

@@ -12,6 +12,7 @@ import asyncio
 import logging
 import os
 import threading
+from collections import Counter
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -25,6 +26,7 @@ from service.ingestion import Ingestion
 from service.logs import log_event, log_failure
 from service.metrics import Metrics
 from service.sources.ledger import FileStamp, Ledger
+from service.sources.selection import KpiSelection
 
 _LOGGER = logging.getLogger(__name__)
 
@@ -62,6 +64,7 @@ class DirectorySource:
         clock: Tells how old a file is.
         poll_seconds: Time between two looks.
         time_zone: Zone of stamps without offset.
+        selection: Which KPIs are taken; all by default.
     """
 
     def __init__(
@@ -75,6 +78,7 @@ class DirectorySource:
         clock: Clock,
         poll_seconds: float,
         time_zone: str,
+        selection: KpiSelection | None = None,
     ) -> None:
         self._directory = directory
         self._ingestion = ingestion
@@ -84,6 +88,7 @@ class DirectorySource:
         self._clock = clock
         self._poll_seconds = poll_seconds
         self._options = ReadOptions(time_zone=time_zone)
+        self._selection = selection or KpiSelection(catalogue)
         self._seen: dict[str, FileStamp] = {}
         self._is_missing = False
         self._stopping = threading.Event()
@@ -172,17 +177,25 @@ class DirectorySource:
 
     def _read(self, name: str) -> int:
         samples = 0
+        rejected: Counter[str] = Counter()
         for batch in read(self._directory / name, self._options, self._catalogue):
-            result = self._ingestion.merge(batch)
-            samples += len(batch)
-            if result.rejected:
-                log_event(
-                    _LOGGER,
-                    logging.WARNING,
-                    "observations_rejected",
-                    file=name,
-                    reason=result.rejected[0].reason,
-                )
+            taken = self._selection.of(batch)
+            result = self._ingestion.merge(taken)
+            samples += len(taken)
+            for rejection in result.rejected:
+                rejected[rejection.reason] += rejection.count
+        if rejected:
+            # One line a file: the commonest reason tells most, and there may be thousands.
+            reason, _ = rejected.most_common(1)[0]
+            log_event(
+                _LOGGER,
+                logging.WARNING,
+                "observations_rejected",
+                file=name,
+                samples=rejected.total(),
+                reasons=len(rejected),
+                commonest=reason,
+            )
         return samples
 
     def _reject(self, name: str, stamp: FileStamp, reason: str) -> None:

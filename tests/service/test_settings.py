@@ -35,6 +35,11 @@ def test_catalogue_files_can_be_given_as_paths():
     assert load_settings(catalogue_files=(Path("a.toml"),)).catalogue_files == (Path("a.toml"),)
 
 
+def test_kpis_of_files_are_separated_by_commas(monkeypatch):
+    monkeypatch.setenv("RANCAST_INGEST_KPIS", "RRU.PrbTotDl,DRB.MeanActiveUeDl")
+    assert load_settings().ingest_kpis == ("RRU.PrbTotDl", "DRB.MeanActiveUeDl")
+
+
 def test_a_variable_set_to_nothing_is_as_if_unset(monkeypatch):
     monkeypatch.setenv("RANCAST_JOURNAL_PATH", "")
     assert load_settings().journal_path is None

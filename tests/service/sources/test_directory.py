@@ -12,6 +12,7 @@ from service.metrics import Metrics
 from service.sources import directory
 from service.sources.directory import DirectorySource, PollResult
 from service.sources.ledger import Ledger
+from service.sources.selection import KpiSelection
 from tests.service.fakes import NOON_MS, FakeClock, small_catalogue
 
 TABLE = """timestamp,cell,RRU.PrbTotDl
@@ -23,14 +24,14 @@ TABLE = """timestamp,cell,RRU.PrbTotDl
 class Watch:
     """A source over a directory, looked at by hand."""
 
-    def __init__(self, path, ledger=None, **limits):
+    def __init__(self, path, ledger=None, *, unknown=True, **limits):
         self.path = path
         self.clock = FakeClock()
         self.registry = CollectorRegistry()
         catalogue = small_catalogue()
         metrics = Metrics(self.registry, self.clock, "near-rt")
         self.store = KpiStore(StoreLimits(**limits), catalogue)
-        self.ingestion = Ingestion(self.store, catalogue, metrics)
+        self.ingestion = Ingestion(self.store, catalogue, metrics, queue_limit=8)
         self.source = DirectorySource(
             path,
             ingestion=self.ingestion,
@@ -40,6 +41,7 @@ class Watch:
             clock=self.clock,
             poll_seconds=0.001,
             time_zone="UTC",
+            selection=KpiSelection(catalogue, unknown=unknown),
         )
 
     def write(self, name, text=None, *, age_s=60.0):
@@ -70,6 +72,14 @@ def test_files_are_read_into_the_store_and_left_where_they_are(watch):
     assert watch.cells() == ["a", "b"]
     assert file.exists()
     assert watch.files("ok") == 2
+
+
+def test_kpis_that_are_not_selected_are_left_out(tmp_path):
+    watch = Watch(tmp_path, unknown=False)
+    watch.write("a.csv", TABLE.format(cell="a").replace("RRU.PrbTotDl", "vendor.Odd"))
+    watch.write("b.csv")
+    assert watch.source.poll() == PollResult(files=2, samples=2)
+    assert watch.cells() == ["b"]
 
 
 def test_a_file_is_read_once_until_it_changes(watch):
@@ -158,6 +168,7 @@ def test_a_cell_over_the_limit_is_said_loudly(tmp_path, caplog):
         watch.source.poll()
     (record,) = [r for r in caplog.records if r.message == "observations_rejected"]
     assert record.rancast_fields["file"] == "b.csv"
+    assert record.rancast_fields["samples"] == 2
     assert watch.cells() == ["a"]
 
 
