@@ -19,7 +19,6 @@ from service.errors import StartupError
 from service.schemas import ModelCard
 from service.settings import Settings
 
-_WARM_UP_STEPS = 512
 _WARM_UP_STEP_MS = 900_000
 
 
@@ -99,10 +98,14 @@ def open_store(settings: Settings, catalogue: Catalogue) -> KpiStore:
         raise StartupError(f"the store cannot be opened: {error}") from error
 
 
-def warm_up_windows() -> list[KpiWindow]:
-    """One window of a plain daily rhythm: the first forward pass pays for what later ones share."""
+def warm_up_windows(steps: int) -> list[KpiWindow]:
+    """One window of a plain daily rhythm: the first forward pass pays for what later ones share.
+
+    Args:
+        steps: Length of the window; that of the windows to come.
+    """
     steps_a_day = 86_400_000 // _WARM_UP_STEP_MS
-    phase = np.arange(_WARM_UP_STEPS) * (2 * np.pi / steps_a_day)
+    phase = np.arange(steps) * (2 * np.pi / steps_a_day)
     load_pct = 50 + 30 * np.sin(phase)
     return [
         KpiWindow(

@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import json
 import logging
+import re
 import sys
 from datetime import UTC, datetime
 from typing import TextIO
 
 _FIELDS = "rancast_fields"
+_PAIRS = re.compile(r"\w+=")
 
 
 class KeyValueFormatter(logging.Formatter):
@@ -25,12 +27,16 @@ class KeyValueFormatter(logging.Formatter):
             "ts": stamp.replace("+00:00", "Z"),
             "level": record.levelname.lower(),
             "logger": record.name,
-            "event": record.getMessage(),
         }
+        message = record.getMessage()
+        # `kpi` writes its lines as pairs already; they are not quoted a second time.
+        ready = "" if not _PAIRS.match(message) else " " + "\\n".join(message.splitlines())
+        if not ready:
+            pairs["event"] = message
         pairs.update(getattr(record, _FIELDS, {}))
         if record.exc_info:
             pairs["exception"] = self.formatException(record.exc_info)
-        return " ".join(f"{key}={_value(value)}" for key, value in pairs.items())
+        return " ".join(f"{key}={_value(value)}" for key, value in pairs.items()) + ready
 
 
 def log_event(logger: logging.Logger, level: int, event: str, **fields: object) -> None:

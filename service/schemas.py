@@ -18,6 +18,7 @@ from pydantic import (
     Field,
     PlainSerializer,
     StringConstraints,
+    WithJsonSchema,
 )
 
 from service.timestamps import to_rfc3339
@@ -48,7 +49,9 @@ def _whole(duration_s: float) -> float:
     return int(duration_s) if duration_s.is_integer() else duration_s
 
 
-Seconds = Annotated[float, PlainSerializer(_whole, return_type=float)]
+Seconds = Annotated[
+    float, PlainSerializer(_whole, return_type=int | float), WithJsonSchema({"type": "number"})
+]
 
 
 class Event(_In):

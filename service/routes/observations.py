@@ -25,7 +25,7 @@ router = APIRouter(tags=["store"])
     "Sending the same samples again changes nothing; a later value of the same cell, KPI, period "
     "length and period end replaces the earlier one. A null is a sample without a value.",
     response_model=ObservationsResponse,
-    responses=problems(400, 413, 415, 422, 503),
+    responses=problems(400, 413, 415, 422, 429, 503),
     openapi_extra=json_body("ObservationsRequest", "Samples to keep."),
 )
 async def observations(request: Request) -> ObservationsResponse:
@@ -41,8 +41,7 @@ async def observations(request: Request) -> ObservationsResponse:
         arrival_ms=services.clock.now_ms(),
     )
     try:
-        # The journal waits for the disk, and the store's lock may be held by a large file.
-        result = await asyncio.to_thread(ingestion.merge, sent.batch)
+        result = await ingestion.merge_in_turn(sent.batch)
     except JournalError as error:
         raise StorageError(f"{error}; nothing of this request was kept") from error
     return ObservationsResponse(

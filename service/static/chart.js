@@ -3,7 +3,7 @@
 const NAMESPACE = "http://www.w3.org/2000/svg";
 const WIDTH = 960;
 const HEIGHT = 340;
-const MARGIN = { top: 14, right: 14, bottom: 30, left: 58 };
+const MARGIN = { top: 14, right: 40, bottom: 30, left: 58 };
 const TICK_STEPS_MS = [
   1e3, 5e3, 15e3, 6e4, 3e5, 9e5, 18e5, 36e5, 108e5, 216e5, 432e5, 864e5, 1728e5, 6048e5, 24192e5,
 ];

@@ -12,6 +12,16 @@ document.getElementById("version").textContent = documentation.info.version;
 document.getElementById("about").textContent = documentation.info.description;
 showRoutes();
 showBodies();
+openTarget();
+addEventListener("hashchange", openTarget);
+
+// A link to a part opens it.
+function openTarget() {
+  const part = document.getElementById(decodeURIComponent(location.hash.slice(1)));
+  if (!part) return;
+  part.open = true;
+  part.scrollIntoView();
+}
 
 function showRoutes() {
   const groups = new Map();
@@ -27,6 +37,7 @@ function showRoutes() {
 
 function route(path, method, operation) {
   const panel = make("details", "", "panel route");
+  panel.id = `${method} ${path}`;
   const summary = make("summary", "");
   summary.append(
     make("span", method.toUpperCase(), "method"),
@@ -128,9 +139,6 @@ function reference(schema, media = "") {
   if (!schema?.$ref) return media || type(schema ?? {});
   const link = make("a", refName(schema));
   link.href = `#${refName(schema)}`;
-  link.addEventListener("click", () => {
-    document.getElementById(refName(schema)).open = true;
-  });
   return link;
 }
 

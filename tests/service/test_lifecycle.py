@@ -187,6 +187,7 @@ def test_a_journal_where_none_can_be_stops_the_start(tmp_path):
 
 
 def test_the_warm_up_is_a_window_that_a_model_can_forecast():
-    (window,) = warm_up_windows()
+    (window,) = warm_up_windows(100)
+    assert window.steps == 100
     assert window.missing_ratio == 0
     assert loading.describe(RepeatLast()) == describe(RepeatLast())

@@ -37,6 +37,13 @@ def test_a_value_cannot_forge_a_line_or_a_pair(lines):
     assert line.endswith('empty=""')
 
 
+def test_a_line_of_pairs_is_not_quoted_again(lines):
+    logger, read = lines
+    logger.warning("event=odd file=%s", "a\nlevel=error")
+    (line,) = read()
+    assert line.endswith(r"logger=test event=odd file=a\nlevel=error")
+
+
 def test_a_failure_carries_its_traceback_on_the_same_line(lines):
     logger, read = lines
     log_failure(logger, "broken", ValueError("bad"), file="f")

@@ -36,6 +36,14 @@ async def test_cells_are_listed_with_their_kpis_and_span():
     }
 
 
+async def test_whole_seconds_are_written_without_a_fraction():
+    async with serving() as client:
+        await fill(client, series(cell="a"), series(cell="a", step_seconds=1.5))
+        text = (await client.get("/v1/cells/a")).text
+    assert '"step_seconds":900,' in text
+    assert '"step_seconds":1.5,' in text
+
+
 async def test_an_empty_store_has_an_empty_list():
     async with serving() as client:
         assert (await client.get("/v1/cells")).json() == {"cells": [], "next": None}

@@ -1,3 +1,7 @@
+import asyncio
+import logging
+import threading
+
 import numpy as np
 import pytest
 
@@ -60,6 +64,16 @@ async def test_samples_before_the_kept_history_are_named():
         assert await client.metric("rancast_observations_total", outcome="expired") == 1
 
 
+async def test_unknown_kpis_are_named_in_the_log_once(caplog):
+    body = {"series": [series(kpis={"vendor.New": [1], "vendor.Newer": [1]})]}
+    with caplog.at_level(logging.INFO):
+        async with serving() as client:
+            await client.post("/v1/observations", body)
+            await client.post("/v1/observations", body)
+    (record,) = [r for r in caplog.records if r.message == "unknown_kpis"]
+    assert record.rancast_fields == {"count": 2, "first": "vendor.New"}
+
+
 async def test_unknown_kpis_are_kept_and_counted_once_a_request():
     kept = store()
     async with serving(store=kept) as client:
@@ -76,6 +90,34 @@ async def test_bad_input_is_refused_as_on_the_forecast_route():
         assert answer.json()["path"] == "/series/0/step_seconds"
         answer = await client.http.post("/v1/observations", content=b"{}")
         assert answer.status_code == 415
+
+
+class SlowDisk(KpiStore):
+    def __init__(self) -> None:
+        super().__init__(StoreLimits(), small_catalogue())
+        self.entered = threading.Semaphore(0)
+        self.gate = threading.Event()
+
+    def merge(self, batch):
+        self.entered.release()
+        assert self.gate.wait(30)
+        return super().merge(batch)
+
+
+async def test_more_requests_than_may_wait_for_a_slow_disk_are_refused():
+    disk = SlowDisk()
+    async with serving(Settings(queue_limit=2), store=disk) as client:
+        body = {"series": [series()]}
+        first = asyncio.create_task(client.post("/v1/observations", body))
+        assert await asyncio.to_thread(disk.entered.acquire, timeout=30)
+        others = [asyncio.create_task(client.post("/v1/observations", body)) for _ in range(2)]
+        done, _ = await asyncio.wait(others, return_when=asyncio.FIRST_COMPLETED)
+        (refused,) = done
+        assert refused.result().status_code == 429
+        assert refused.result().headers["retry-after"] == "1"
+        disk.gate.set()
+        answers = await asyncio.gather(first, *others)
+    assert sorted(answer.status_code for answer in answers) == [200, 200, 429]
 
 
 class FullDisk(KpiStore):
