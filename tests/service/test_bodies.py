@@ -1,0 +1,57 @@
+"""Whatever a body holds, it is read or refused; nothing else may come out of the decoder."""
+
+import json
+from contextlib import suppress
+from typing import Any
+
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from service.bodies import _decode
+from service.errors import InvalidRequestError, MalformedBodyError, RequestError
+from service.schemas import ForecastRequest
+from service.series import SeriesLimits, to_windows
+from tests.service.fakes import forecast_request, series, small_catalogue
+
+LIMITS = SeriesLimits(max_series=10, max_kpis=3)
+
+ANY_JSON = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.floats()
+    | st.text(max_size=8)
+    | st.sampled_from(["2026-11-01T00:00:00Z", "0001-01-01T00:00:00+14:00", "9999-12-31T23:59Z"]),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=4), inner),
+    max_leaves=8,
+)
+
+
+def read(body: bytes) -> None:
+    request = _decode(body, ForecastRequest)
+    to_windows(request.series, LIMITS, small_catalogue(), "UTC")
+
+
+@given(st.binary(max_size=64))
+@example(b'"\\ud800"')
+@example(b"[" * 10_000)
+@example(b"\xef\xbb\xbf{}")
+def test_any_bytes_are_read_or_refused(body):
+    with suppress(RequestError):
+        read(body)
+
+
+@given(ANY_JSON)
+def test_any_json_is_read_or_refused(body):
+    with suppress(MalformedBodyError, InvalidRequestError):
+        read(json.dumps(body).encode())
+
+
+@given(st.data())
+def test_a_request_with_any_value_in_any_field_is_read_or_refused(data):
+    body: dict[str, Any] = forecast_request(series=[series(time_zone="UTC", events=[])])
+    one = data.draw(st.sampled_from([body, body["series"][0], body["series"][0]["kpis"]]))
+    field = data.draw(st.sampled_from(sorted(one)))
+    one[field] = data.draw(ANY_JSON)
+    with suppress(MalformedBodyError, InvalidRequestError):
+        read(json.dumps(body).encode())
