@@ -79,11 +79,13 @@ async function loadCells(after) {
   const query = new URLSearchParams({ limit: PAGE_SIZE });
   if (after) query.set("after", after);
   const answer = await read(`v1/cells?${query}`);
+  const shown = state.cells.map((cell) => cell.cell).join("\n");
   state.cells = after ? [...state.cells, ...answer.cells] : answer.cells;
   state.next = answer.next;
   if (!state.cell && state.cells.length) state.cell = state.cells[0];
   state.cell = state.cells.find((c) => same(c, state.cell)) ?? state.cell;
-  showCells();
+  // An unchanged list is left alone: drawing it anew would take the focus away.
+  if (shown !== state.cells.map((cell) => cell.cell).join("\n")) showCells();
 }
 
 function showCells() {
@@ -95,7 +97,7 @@ function showCells() {
       const button = make("button", cell.cell);
       button.type = "button";
       button.setAttribute("aria-current", same(cell, state.cell));
-      button.append(make("small", `${cell.kpis.length} KPIs, every ${duration(cell.step_seconds)}`));
+      button.append(make("small", `${cell.kpis.length} ${cell.kpis.length === 1 ? "KPI" : "KPIs"}, every ${duration(cell.step_seconds)}`));
       button.addEventListener("click", () => {
         state.cell = cell;
         showCells();
