@@ -26,6 +26,11 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
+
+class Unavailable(Exception):
+    """What a benchmark needs is not here; the message says what. Nothing is measured."""
+
+
 RESULTS = Path(__file__).with_name("results")
 _VERSIONS = ("torch", "numpy", "pyarrow", "lxml", "fastapi", "uvicorn")
 
@@ -197,11 +202,15 @@ def main(
     parser.add_argument("--json", action="store_true", help="one JSON object a line")
     options = parser.parse_args(arguments)
     figures = []
-    for result in measure(options.quick):
-        figures.append(result)
-        if options.json:
-            sys.stdout.write(json.dumps(asdict(result)) + "\n")
-            sys.stdout.flush()
+    try:
+        for result in measure(options.quick):
+            figures.append(result)
+            if options.json:
+                sys.stdout.write(json.dumps(asdict(result)) + "\n")
+                sys.stdout.flush()
+    except Unavailable as reason:
+        sys.stderr.write(f"{name}: nothing measured: {reason}\n")
+        return
     if not options.json:
         show(figures, Console())
     if not options.quick:

@@ -3,8 +3,8 @@
 KpiError
   CatalogueError       a catalogue file that cannot be used
   UnreadableFileError  a file that no reader can make sense of, or that breaks a bound
+  NothingSelectedError files without anything that was asked for
   UnknownCellError     a cell that the store does not hold
-  StoreFullError       a new cell beyond the store's limit
   JournalError         the journal cannot keep what was acknowledged
 """
 
@@ -33,12 +33,12 @@ class UnreadableFileError(KpiError):
         self.reason = reason
 
 
+class NothingSelectedError(KpiError):
+    """Files that hold nothing of what was asked for."""
+
+
 class UnknownCellError(KpiError):
     """A cell, or a cell at this step, that the store does not hold."""
-
-
-class StoreFullError(KpiError):
-    """A new cell was refused because the store holds as many as its limit allows."""
 
 
 class JournalError(KpiError):

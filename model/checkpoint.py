@@ -17,7 +17,7 @@ from typing import Any
 
 import torch
 from safetensors import SafetensorError, safe_open
-from safetensors.torch import save_file
+from safetensors.torch import save
 from torch import Tensor
 
 from model.config import ForecasterConfig
@@ -94,7 +94,8 @@ def save_checkpoint(checkpoint: Checkpoint, path: Path) -> str:
     path.parent.mkdir(parents=True, exist_ok=True)
     partial = path.with_name(f"{path.name}.partial")
     weights = {name: tensor.detach().contiguous() for name, tensor in checkpoint.weights.items()}
-    save_file(weights, partial, metadata=metadata)
+    # Through bytes, because the library's own file is readable by its owner only.
+    partial.write_bytes(save(weights, metadata=metadata))
     os.replace(partial, path)
     return file_digest(path)
 

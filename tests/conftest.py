@@ -11,7 +11,7 @@ REPOSITORY = Path(__file__).resolve().parent.parent
 
 @pytest.fixture(scope="session")
 def shared() -> Path:
-    """Real samples and traces that do not ship; tests that read them skip where they are missing."""
+    """Real samples and traces that do not ship; tests skip where they are missing."""
     path = REPOSITORY.parent / "shared"
     if not (path / "samples").is_dir():
         pytest.skip("the real samples and traces lie beside the checkout, and are not there")

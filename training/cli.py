@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from rich.console import Console
+from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
 from rich.progress import Progress as ProgressBar
 from rich.table import Table
@@ -15,7 +16,7 @@ from kpi.catalogue import Catalogue
 from kpi.errors import UnreadableFileError
 from kpi.history import Selection, load_windows
 from model.baseline import SeasonalBaseline
-from model.checkpoint import Checkpoint, load_checkpoint
+from model.checkpoint import load_checkpoint
 from model.predictor import Predictor
 from model.transformer import TransformerPredictor
 from training.backtest import BacktestConfig, BacktestResult, backtest
@@ -36,16 +37,14 @@ class Unreadable:
     def __call__(self, error: UnreadableFileError) -> None:
         """Name one file; reading goes on with the next."""
         self.errors.append(error)
-        self.console.print(f"[yellow]not read:[/] {error}", highlight=False)
+        self.console.print(f"not read: {error}", style="yellow", markup=False, highlight=False)
 
 
-def train_with_progress(
-    options: TrainOptions, catalogue: Catalogue, console: Console
-) -> tuple[Checkpoint, int]:
+def train_with_progress(options: TrainOptions, catalogue: Catalogue, console: Console) -> int:
     """Train with a bar that shows loss, speed and time left.
 
     Returns:
-        The checkpoint and the number of files that could not be read.
+        The number of files that could not be read.
     """
     unreadable = Unreadable(console)
     columns = (
@@ -71,8 +70,9 @@ def train_with_progress(
                 speed=f"{progress.steps_per_second:.2f}",
             )
 
-        checkpoint = train(options, catalogue, unreadable, show)
-    return checkpoint, len(unreadable.errors)
+        train(options, catalogue, unreadable, show)
+    console.print(f"checkpoint written to {options.out}", markup=False, highlight=False)
+    return len(unreadable.errors)
 
 
 def backtest_with_progress(
@@ -84,11 +84,11 @@ def backtest_with_progress(
     console: Console,
     *,
     report: Path | None = None,
-) -> tuple[BacktestResult, int]:
+) -> int:
     """Backtest a checkpoint against the seasonal baselines, print a table, write the report.
 
     Returns:
-        The result and the number of files that could not be read.
+        The number of files that could not be read.
     """
     unreadable = Unreadable(console)
     checkpoint = load_checkpoint(checkpoint_path)
@@ -115,8 +115,8 @@ def backtest_with_progress(
     console.print(result_table(result))
     if report:
         write_report(result, report, f"Backtest of {checkpoint.name} {checkpoint.version}")
-        console.print(f"report written to {report}", highlight=False)
-    return result, len(unreadable.errors)
+        console.print(f"report written to {report}", markup=False, highlight=False)
+    return len(unreadable.errors)
 
 
 def result_table(result: BacktestResult) -> Table:
@@ -132,8 +132,8 @@ def result_table(result: BacktestResult) -> Table:
     for line, whole in lines:
         scores = line.accuracy
         table.add_row(
-            line.kpi,
-            line.model,
+            escape(line.kpi),
+            escape(line.model),
             f"{line.first_lead} to {line.last_lead}",
             f"{scores.wql:.4f}",
             f"{scores.mase:.3f}",

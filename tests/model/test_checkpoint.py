@@ -109,3 +109,9 @@ def test_weights_that_are_not_finite_are_refused(path):
     rewrite(path, weights=weights)
     with pytest.raises(CheckpointError, match=r"head\.out\.bias"):
         load_checkpoint(path)
+
+
+def test_others_may_read_it_as_the_umask_allows(path):
+    plain = path.with_name("plain")
+    plain.touch()
+    assert path.stat().st_mode == plain.stat().st_mode

@@ -1,0 +1,1 @@
+"""Forecasts of files without a server: `rancast forecast`."""

@@ -1,0 +1,74 @@
+"""The main job offline: files in, forecasts out, in batches with bounded memory."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from kpi.catalogue import Catalogue
+from kpi.errors import UnreadableFileError
+from kpi.history import Selection, load_windows
+from kpi.window import KpiWindow
+from model.predictor import Forecast, Predictor
+
+CHUNK_WINDOWS = 64
+DEFAULT_HORIZON_STEPS = 24
+DEFAULT_LEVELS = (0.1, 0.5, 0.9)
+
+
+@dataclass(frozen=True)
+class ForecastJob:
+    """What to forecast.
+
+    Attributes:
+        paths: Files and directories with the history.
+        selection: What to take from them.
+        horizon: Steps to forecast.
+        levels: Quantile levels.
+    """
+
+    paths: tuple[Path, ...]
+    selection: Selection = field(default_factory=Selection)
+    horizon: int = DEFAULT_HORIZON_STEPS
+    levels: tuple[float, ...] = DEFAULT_LEVELS
+
+
+@dataclass(frozen=True)
+class ForecastResult:
+    """Windows and their forecasts, in the same order, and the files that could not be read."""
+
+    windows: Sequence[KpiWindow]
+    forecasts: Sequence[Forecast]
+    unreadable: Sequence[UnreadableFileError]
+
+
+def run_forecast(
+    job: ForecastJob,
+    predictor: Predictor,
+    catalogue: Catalogue,
+    on_progress: Callable[[int, int], None] | None = None,
+) -> ForecastResult:
+    """Read, forecast and return everything.
+
+    Args:
+        job: What to forecast.
+        predictor: Who forecasts.
+        catalogue: KPI catalogue.
+        on_progress: Called with the cells done and in all.
+
+    Raises:
+        UnreadableFileError: A path does not exist, or nothing of it could be read.
+        NothingSelectedError: No cell is left to forecast.
+        HorizonError: The horizon is out of the model's range.
+        LevelError: The levels are out of the model's range.
+    """
+    unreadable: list[UnreadableFileError] = []
+    windows = load_windows(job.paths, job.selection, catalogue, unreadable.append)
+    forecasts: list[Forecast] = []
+    for begin in range(0, len(windows), CHUNK_WINDOWS):
+        chunk = windows[begin : begin + CHUNK_WINDOWS]
+        forecasts += predictor.predict(chunk, job.horizon, job.levels)
+        if on_progress:
+            on_progress(len(forecasts), len(windows))
+    return ForecastResult(windows, forecasts, unreadable)

@@ -1,0 +1,54 @@
+"""The chart shows what was measured, what is expected and what came."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from model.baseline import SeasonalBaseline
+from model.fan_chart import fan_chart
+
+
+@pytest.fixture
+def pair(make_window, catalogue):
+    window = make_window(steps=300)
+    (forecast,) = SeasonalBaseline(catalogue).predict([window], 24, (0.1, 0.5, 0.9))
+    return window, forecast
+
+
+def traces(figure):
+    return {trace.name: trace for trace in figure.data if trace.name}
+
+
+def test_band_median_and_history_are_drawn(pair):
+    window, forecast = pair
+    found = traces(fan_chart(window, forecast, 0))
+    assert set(found) == {"quantiles 0.1 to 0.9", "quantile 0.5", "measured"}
+    np.testing.assert_allclose(found["quantile 0.5"].y, forecast.values[0, :, 1])
+    assert len(found["measured"].y) == 24 * 6
+
+
+def test_time_runs_on_from_history_to_forecast(pair):
+    window, forecast = pair
+    found = traces(fan_chart(window, forecast, 0))
+    assert found["measured"].x[-1] == "2026-01-17T11:00:00+00:00"
+    assert found["quantile 0.5"].x[0] == "2026-01-17T12:00:00+00:00"
+
+
+def test_what_came_continues_the_measured_line(pair):
+    window, forecast = pair
+    found = traces(fan_chart(window, forecast, 0, np.full((1, 24), 7.0, np.float32)))
+    assert len(found["measured"].y) == 24 * 7
+    assert found["measured"].y[-1] == 7.0
+
+
+def test_missing_samples_are_gaps(pair):
+    window, forecast = pair
+    window.values[0, -1] = np.nan
+    assert traces(fan_chart(window, forecast, 0))["measured"].y[-1] is None
+
+
+def test_an_empty_window_can_be_drawn(make_window, catalogue):
+    window = make_window(steps=0, kpis=("Percent",))
+    (forecast,) = SeasonalBaseline(catalogue).predict([window], 3, (0.1, 0.5, 0.9))
+    assert len(traces(fan_chart(window, forecast, 0))["quantile 0.5"].y) == 3
