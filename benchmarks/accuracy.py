@@ -2,8 +2,8 @@
 
 The tasks, windows and metrics are those of a yardstick that lies beside the checkout (three public
 traces: hourly LTE volume, two-minute PRB use, per-second downlink rate); where it is missing the
-benchmark says so and measures nothing. Every opponent gets the quantiles of its own residuals on the
-training windows; the forecaster is zero-shot.
+benchmark says so and measures nothing. Every opponent gets the quantiles of its own residuals on
+the training windows; the forecaster is zero-shot.
 
     python -m benchmarks.accuracy [--quick] [--json] [--checkpoint FILE]
 """

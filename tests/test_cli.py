@@ -6,14 +6,14 @@ import json
 from pathlib import Path
 
 import pytest
-from typer.testing import CliRunner
+from typer.testing import CliRunner, Result
 
 import rancast
 
 COMMANDS = ("serve", "forecast", "train", "backtest", "simulate", "demo", "model")
 
 
-def run(*arguments: str | Path, code: int = 0):
+def run(*arguments: object, code: int = 0) -> Result:
     result = CliRunner().invoke(rancast.app, [str(argument) for argument in arguments])
     assert result.exit_code == code, result.output
     return result
@@ -22,7 +22,7 @@ def run(*arguments: str | Path, code: int = 0):
 @pytest.fixture(scope="module")
 def history(tmp_path_factory) -> Path:
     """Nine days of two simulated cells as PM files."""
-    out = tmp_path_factory.mktemp("simulated") / "network"
+    out: Path = tmp_path_factory.mktemp("simulated") / "network"
     run(
         "simulate",
         "--out",
@@ -42,7 +42,7 @@ def history(tmp_path_factory) -> Path:
 @pytest.fixture(scope="module")
 def checkpoint(history) -> Path:
     """A nano forecaster after a few steps."""
-    out = history.parent / "mine.safetensors"
+    out: Path = history.parent / "mine.safetensors"
     run(
         *("train", history, "--out", out, "--preset", "nano", "--steps", 4, "--series", 4),
         *("--evaluate-every", 2, "--warmup-steps", 1, "--kpi", "RRU.PrbTotDl"),

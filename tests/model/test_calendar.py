@@ -12,12 +12,13 @@ from model.calendar import CALENDAR_WIDTH, calendar_inputs, utc_offset_ms
 HOUR_MS = 3_600_000
 
 
-def at(*date: int) -> int:
-    return int(datetime(*date, tzinfo=UTC).timestamp() * 1000)
+def at(year: int, month: int, day: int, hour: int = 0) -> int:
+    return int(datetime(year, month, day, hour, tzinfo=UTC).timestamp() * 1000)
 
 
 def inputs(start_ms: int, zone: str = "UTC", step_ms: int = HOUR_MS) -> np.ndarray:
-    return calendar_inputs(np.array([start_ms]), 16 * step_ms, step_ms, zone)[0]
+    found: np.ndarray = calendar_inputs(np.array([start_ms]), 16 * step_ms, step_ms, zone)[0]
+    return found
 
 
 def test_midnight_and_noon_are_opposite():

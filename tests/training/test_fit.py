@@ -11,7 +11,7 @@ import torch
 from model.forecaster import Forecaster
 from training.batch import make_batch
 from training.errors import ResumeError
-from training.fit import FitConfig, batch_loss, fit, learning_rate, run_fingerprint
+from training.fit import FitConfig, Progress, batch_loss, fit, learning_rate, run_fingerprint
 from training.source import WindowSource
 
 FIT = FitConfig(
@@ -124,7 +124,7 @@ def test_a_run_without_gain_stops_early_with_its_best_weights(source, tiny_confi
 
 
 def test_progress_tells_speed_and_time_left(source, tiny_config):
-    seen = []
+    seen: list[Progress] = []
     fit(FIT, tiny_config, source, source, on_progress=seen.append)
     assert [progress.step for progress in seen] == list(range(1, 13))
     assert seen[2].validation_loss is None

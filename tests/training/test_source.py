@@ -109,6 +109,6 @@ class _Constant:
 
 
 def test_shares_of_a_mix_are_kept():
-    mixed = MixedSource((_Constant("a"), _Constant("b")), (0.25, 0.75))  # type: ignore[arg-type]
+    mixed = MixedSource((_Constant("a"), _Constant("b")), (0.25, 0.75))
     drawn = [mixed.batch(rng(seed)) for seed in range(400)]
     assert 60 < drawn.count("a") < 140  # type: ignore[arg-type]
