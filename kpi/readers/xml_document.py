@@ -22,13 +22,13 @@ _FEED_BYTES = 1 << 18
 _MISPLACED = re.compile(
     rb"((?:\xef\xbb\xbf)?(?>\s+|<\?(?!xml\s).*?\?>|<!--.*?-->)++)(<\?xml\s.*?\?>)", re.DOTALL
 )
+# collect_ids stays on: switching it off makes libxml2 load external DTDs, whatever load_dtd says.
 _OPTIONS: dict[str, Any] = {
     "resolve_entities": False,
     "load_dtd": False,
     "dtd_validation": False,
     "no_network": True,
     "huge_tree": False,
-    "collect_ids": False,
     "recover": False,
     "remove_comments": True,
     "remove_pis": True,
@@ -78,7 +78,7 @@ def open_document(
     try:
         root = etree.fromstring(data, etree.XMLParser(**_OPTIONS))
     except etree.XMLSyntaxError as error:
-        raise _unreadable(name, error) from error
+        raise _unreadable(data, name, error) from error
     return Document(root, root.iter(*tags))
 
 
@@ -112,7 +112,7 @@ def _pieces(data: bytes, name: object, tags: Sequence[str]) -> Iterator[etree._E
                     yield element
         (probe if parser is None else parser).close()
     except etree.XMLSyntaxError as error:
-        raise _unreadable(name, error) from error
+        raise _unreadable(data, name, error) from error
 
 
 def _repaired(data: bytes) -> bytes:
@@ -136,7 +136,11 @@ def refuse_dtd(root: etree._Element, name: object) -> None:
         )
 
 
-def _unreadable(name: object, error: etree.XMLSyntaxError) -> UnreadableFileError:
+def _unreadable(data: bytes, name: object, error: etree.XMLSyntaxError) -> UnreadableFileError:
+    if b"<!DOCTYPE" in data[:_FEED_BYTES]:
+        return UnreadableFileError(
+            name, f"expected a PM file without a DTD, got <!DOCTYPE> and: {error.msg}"
+        )
     return UnreadableFileError(
         name,
         f"expected well-formed XML, got: {error.msg}; the file is truncated, damaged or beyond the "
