@@ -37,11 +37,6 @@ def object_name(entity: str, path: str, dn_prefix: str = "") -> str:
     return compose(dn_prefix, compose(entity, path))
 
 
-def counter_name(text: str) -> str:
-    """A counter's name without the blanks around it; sub-counter suffixes (`.01`) stay."""
-    return " ".join(text.split())
-
-
 def _heads(path: str, part: str) -> bool:
     """Whether `part` is the whole path or its first RDNs."""
     return path.startswith(part) and path[len(part) : len(part) + 1] in ("", ",")

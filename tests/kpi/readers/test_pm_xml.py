@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kpi.errors import UnreadableFileError
-from kpi.readers import ReadLimits, ReadOptions, read
+from kpi.readers import ReadLimits, ReadOptions, read, samples
 from kpi.readers.xml_document import open_document, refuse_dtd
 from tests.kpi.readers.pm_files import info, modern, pm_file, read_text, rows, simple, values, write
 
@@ -449,6 +449,20 @@ def test_batches_are_bounded_and_carry_only_their_own_names(tmp_path: Path) -> N
     assert [len(batch) for batch in batches] == [6, 6, 3]
     assert batches[2].cells == ("ManagedElement=7,C=4",)
     assert len(rows(batches)) == len(set(rows(batches))) == 15
+
+
+def test_file_of_many_results_is_worked_out_in_parts_with_the_same_outcome(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    body = "<measTypes>a b</measTypes>" + "".join(
+        f'<measValue measObjLdn="C={c}"><measResults>{c} 1,{c}</measResults></measValue>'
+        for c in range(9)
+    )
+    text = pm_file(info(body))
+    whole = rows(read_text(tmp_path, text))
+    monkeypatch.setattr(samples, "_PENDING_RESULTS", 4)
+    assert rows(read_text(tmp_path, text)) == whole
+    assert len(whole) == 27
 
 
 def test_arrival_is_the_file_time_or_what_the_caller_says(tmp_path: Path) -> None:

@@ -40,6 +40,18 @@ def zipped() -> bytes:
         (PACKED[:20] + b"\xff" * 40 + PACKED[60:], "damaged"),
         (PACKED + b"garbage", "damaged"),
     ],
+    ids=[
+        "nothing",
+        "blank",
+        "gzip of nothing",
+        "zip",
+        "bzip2",
+        "no trailer",
+        "no body",
+        "wrong checksum",
+        "damaged body",
+        "garbage behind",
+    ],
 )
 def test_bytes_that_are_no_plain_or_whole_gzip_file_are_refused(
     tmp_path: Path, content: bytes, reason: str
@@ -142,3 +154,15 @@ def test_limits_and_options_without_sense_are_refused() -> None:
 
 def test_everything_exported_is_there() -> None:
     assert all(hasattr(readers, name) for name in readers.__all__)
+
+
+def test_gzip_of_exactly_the_limit_is_read(tmp_path: Path) -> None:
+    text = simple("1").encode()
+    options = ReadOptions(limits=ReadLimits(max_bytes=len(text)))
+    assert len(rows(read_text(tmp_path, gzip.compress(text), options))) == 1
+
+
+def test_record_beyond_the_limit_is_refused() -> None:
+    options = ReadOptions(limits=ReadLimits(max_bytes=3))
+    with pytest.raises(UnreadableFileError, match="at most 3 bytes"):
+        readers.read_report(b'{"event":{}}', "topic", options, arrival_ms=0)
