@@ -163,7 +163,8 @@ def _field(path: str, name: str) -> str:
 def show(results: Sequence[Result], console: Console) -> None:
     """Print results as a table for people, with their scalar details beside them."""
     table = Table(box=None, pad_edge=False)
-    for title in ("figure", "value", "target", "met", "against", "detail"):
+    table.add_column("figure", no_wrap=True)
+    for title in ("value", "target", "met", "against", "detail"):
         table.add_column(title, justify="right" if title in ("value", "target") else "left")
     for result in results:
         detail = " ".join(

@@ -34,7 +34,8 @@ def compose(entity: str, path: str) -> str:
 
 def object_name(entity: str, path: str, dn_prefix: str = "") -> str:
     """`compose` of entity and path, below `dn_prefix` where one is given."""
-    return compose(dn_prefix, compose(entity, path))
+    name = compose(entity, path)
+    return compose(dn_prefix, name) if dn_prefix else name
 
 
 def _heads(path: str, part: str) -> bool:

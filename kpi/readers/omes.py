@@ -60,7 +60,9 @@ def read_omes(
             if local_name(target) == "MO":
                 continue
             counters = samples.counters(local_name(counter) for counter in target)
-            samples.add(cell, counters, [counter.text for counter in target], *periods[key], False)
+            samples.add(
+                cell, counters, [counter.text or "" for counter in target], *periods[key], False
+            )
     return samples.batches()
 
 

@@ -114,7 +114,7 @@ class _Report:
         results = self._list(value, "measResults", path)
         fields: dict[str, Any] = value if isinstance(value, dict) else {}
         found: list[int] = []
-        texts: list[str | None] = []
+        texts: list[str] = []
         for result in results:
             position = result.get("p") if isinstance(result, dict) else None
             if isinstance(position, str) and position.isascii() and position.isdecimal():

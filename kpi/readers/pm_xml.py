@@ -8,7 +8,7 @@ that of each `measInfo`, never the file's.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, cast
+from typing import Any
 
 from lxml import etree
 
@@ -87,7 +87,7 @@ class _PmXml:
             if results and results[-1].tag == suspect_tag:
                 suspect = _is_true(results.pop().text)
             found = [result.get("p") for result in results]
-            texts = [result.text for result in results]
+            texts = [result.text or "" for result in results]
             wanted = counters
             if found != positions:
                 # Rare: results are missing, out of order, compact, or beside other elements.
@@ -162,11 +162,11 @@ class _PmXml:
         return positions, self.samples.counters(names)
 
     def _joined(
-        self, by_position: dict[str | None, int], pairs: list[tuple[str | None, str | None]]
-    ) -> tuple[list[int], list[str | None]]:
+        self, by_position: dict[str | None, int], pairs: list[tuple[str | None, str]]
+    ) -> tuple[list[int], list[str]]:
         """Results joined to their types by `p`, those without a type left out."""
         counters: list[int] = []
-        texts: list[str | None] = []
+        texts: list[str] = []
         for order, (position, text) in enumerate(pairs, 1):
             found = by_position.get(position or str(order))
             if found is None and position is not None:
@@ -180,9 +180,9 @@ class _PmXml:
 
     def _compact(
         self, counters: list[int], value: etree._Element, namespace: str
-    ) -> tuple[list[int], list[str | None]]:
+    ) -> tuple[list[int], list[str]]:
         """Results of `measResults` by order; nothing where they are not as many as the types."""
-        texts: list[str | None] = [*(value.findtext(f"{namespace}measResults") or "").split()]
+        texts = (value.findtext(f"{namespace}measResults") or "").split()
         if len(texts) == len(counters):
             return counters, texts
         if texts:
@@ -195,9 +195,10 @@ def _label(info: etree._Element) -> str:
     return f"measInfo {identity!r}" if identity else f"measInfo in line {info.sourceline}"
 
 
-def _children(element: etree._Element) -> list[etree._Element]:
+def _children(element: Any) -> list[etree._Element]:
     """Children by a slice, which is quicker than iteration; the stubs do not know slices."""
-    return cast("list[etree._Element]", cast(Any, element)[:])
+    children: list[etree._Element] = element[:]
+    return children
 
 
 def _is_true(text: str | None) -> bool:

@@ -45,7 +45,7 @@ class Samples:
         self._arrival_ms = arrival_ms
         self._cells: dict[str, int] = {}
         self._counters: dict[str, int] = {}
-        self._texts: list[str | None] = []
+        self._texts: list[str] = []
         self._text_counters: list[int] = []
         self._objects: list[tuple[int, int, int, int, bool]] = []
         self._parts: list[_Part] = []
@@ -62,7 +62,7 @@ class Samples:
         self,
         cell: str,
         counters: Sequence[int],
-        texts: Sequence[str | None],
+        texts: Sequence[str],
         period_end_ms: int,
         period_ms: int,
         suspect: bool,
@@ -145,13 +145,16 @@ class Samples:
         used[slots] = True
         places = np.cumsum(used, dtype=np.int32) - 1
         suffixes = [f"[{index}]" for index in range(int(longest.max()))]
-        names = [*kpis]
+        plain = list(kpis)
+        listed: list[str] = []
         for index in np.flatnonzero(longest).tolist():
-            name = names[index]
-            names += [name + suffix for suffix in suffixes[: longest[index]]]
+            name = plain[index]
+            listed += [name + suffix for suffix in suffixes[: longest[index]]]
+        if not used[len(plain) :].all():
+            listed = [*compress(listed, used[len(plain) :].tolist())]
         batch = ObservationBatch(
             cells=tuple(self._cells),
-            kpis=tuple(compress(names, used.tolist())),
+            kpis=(*compress(plain, used[: len(plain)].tolist()), *listed),
             cell_index=part.cell,
             kpi_index=places[slots],
             period_end_ms=part.period_end_ms,

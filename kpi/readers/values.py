@@ -42,19 +42,19 @@ class Numbers:
     infinite: int
 
 
-def parse_results(texts: Sequence[str | None], max_numbers: int) -> Numbers:
+def parse_results(texts: Sequence[str], max_numbers: int) -> Numbers:
     """Numbers of results, comma lists taken apart.
 
     Args:
-        texts: One entry a result; None is missing.
+        texts: One entry a result; blank is missing.
         max_numbers: Bound of n.
 
     Raises:
         ValueError: The lists hold more numbers than that.
     """
-    joined = _SEPARATOR.join([text or "" for text in texts])
+    joined = _SEPARATOR.join(texts)
     if joined.count(_SEPARATOR) != len(texts) - 1:
-        clean = [(text or "").replace(_SEPARATOR, "?") for text in texts]
+        clean = [text.replace(_SEPARATOR, "?") for text in texts]
         joined = _SEPARATOR.join(clean)
     # Half of a surrogate pair, which JSON can carry, becomes a question mark and so no number.
     data = joined.encode("utf-8", "replace")
@@ -69,17 +69,24 @@ def parse_results(texts: Sequence[str | None], max_numbers: int) -> Numbers:
     offsets[0], offsets[1:-1], offsets[-1] = 0, ends + 1, len(data)
     # Every token ends in the mark after it, which is trimmed with the blanks.
     tokens = pa.StringArray.from_buffers(total, pa.py_buffer(offsets), pa.py_buffer(data))
-    return _numbers(pc.ascii_trim(tokens, _MARKS), lengths)
+    return _numbers(_blank_as_null(pc.ascii_trim(tokens, _MARKS)), lengths)
+
+
+def _blank_as_null(tokens: pa.StringArray) -> pa.StringArray:
+    """The same texts without copying them, null where there is none."""
+    _, offsets, data = tokens.buffers()
+    ends = np.frombuffer(offsets, dtype=np.int32, count=len(tokens) + 1)
+    given = np.packbits(ends[1:] > ends[:-1], bitorder="little")
+    return pa.StringArray.from_buffers(len(tokens), offsets, data, pa.py_buffer(given))
 
 
 def _numbers(tokens: pa.StringArray, lengths: NDArray[np.int64]) -> Numbers:
-    cleaned = pc.if_else(pc.equal(tokens, ""), None, tokens)
     junk = 0
     try:
-        values = cleaned.cast(pa.float64()).to_numpy(zero_copy_only=False)
+        values = tokens.cast(pa.float64()).to_numpy(zero_copy_only=False)
     except pa.ArrowInvalid:
-        missing = pc.is_in(cleaned, value_set=pa.array(_MISSING))
-        cleaned = pc.if_else(missing, None, cleaned)
+        missing = pc.is_in(tokens, value_set=pa.array(_MISSING))
+        cleaned = pc.if_else(missing, None, tokens)
         parsed = [parse_number(text) for text in cleaned.to_pylist()]
         junk = sum(value is None for value in parsed) - cleaned.null_count
         values = np.array(parsed, dtype=np.float64)
