@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, fields
 
-MAX_KPI_NAMES = 32_767  # KPI numbers are kept as int16
+# KPI numbers are kept as uint16: half of them for the catalogue's, half for others.
+MAX_KPI_NAMES = 32_767
 
 # One entry of a dictionary, its string of NAME_CHARS characters, its integer, and its place in the
 # list of names and in the sorted list of names (CPython 3.11 to 3.14, 64 bit).
@@ -24,11 +25,15 @@ class StoreLimits:
     Attributes:
         max_cells: Greatest number of cells.
         history_steps: Samples kept of each KPI of a cell at each step.
-        max_kpis_per_cell: Greatest number of KPIs of a cell at one step.
+        max_kpis_per_cell: Greatest number of KPIs of a cell at one step. At most half of them,
+            rounded down, may be KPIs that the catalogue does not know (a name without an entry or
+            alias of its own): a vendor's hundreds of counters leave room for what forecasts are
+            made of, whichever comes first.
         snap_tolerance_ratio: Greatest distance of a stamp to the grid, as a share of its period.
         keep_suspect: Store values that their source doubts instead of masking them.
         max_steps_per_cell: Greatest number of different granularity periods of a cell.
-        max_kpi_names: Greatest number of different KPI names over all cells.
+        max_kpi_names: Greatest number of different KPI names over all cells, not counting those
+            of the catalogue.
         max_name_chars: Longest name of a cell or KPI.
         max_future_seconds: How far a period may end after its batch arrived and after the time of
             the merge; sources further ahead have a wrong clock.
@@ -58,6 +63,11 @@ class StoreLimits:
             raise ValueError(
                 f"expected max_kpi_names of at most {MAX_KPI_NAMES}, got {self.max_kpi_names}"
             )
+
+    @property
+    def max_unknown_kpis_per_cell(self) -> int:
+        """Greatest number of KPIs of a cell at one step that the catalogue does not know."""
+        return self.max_kpis_per_cell // 2
 
     def stated_bytes_per_cell(self, kpis: int, *, cumulative_kpis: int = 0, steps: int = 1) -> int:
         """Memory of one cell, which follows from the configuration alone.

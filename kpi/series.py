@@ -7,6 +7,11 @@ by a few array operations and one dictionary look-up for each distinct name.
 A batch is placed in two steps: `place` decides everything and changes nothing, `commit` makes it
 so. Between the two the journal is written.
 
+The KPIs of the catalogue have the first numbers, whether a cell reports them or not. So they use up
+no names, come before the other KPIs of a batch where slots run short, and are told from those by
+their number. Nothing is numbered that has no row; a replay of what was accepted, in whole or in
+part and in any order, is therefore within every limit and is accepted again.
+
 Axis legend: n samples, S steps of a cell, K KPI slots of a series.
 """
 
@@ -21,7 +26,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kpi.catalogue import Catalogue
-from kpi.limits import StoreLimits
+from kpi.errors import CatalogueError
+from kpi.limits import MAX_KPI_NAMES, StoreLimits
 from kpi.observation import ObservationBatch
 
 FREE = -1
@@ -56,20 +62,31 @@ class Placement:
 
 
 class SeriesIndex:
-    """Numbers of cells, KPIs, series and rows."""
+    """Numbers of cells, KPIs, series and rows.
+
+    Raises:
+        CatalogueError: The catalogue has more KPIs than can be numbered.
+    """
 
     def __init__(self, limits: StoreLimits, catalogue: Catalogue) -> None:
+        if len(catalogue.kpis) > MAX_KPI_NAMES:
+            raise CatalogueError(
+                f"expected a catalogue of at most {MAX_KPI_NAMES} KPIs, got {len(catalogue.kpis)}"
+            )
         self.cells: dict[str, int] = {}
-        self.kpi_names: list[str] = []
+        self.kpi_names: list[str] = list(catalogue.kpis)
         self.row_counts = [0, 0]  # of KPIs per period, of running totals
+        self.series_count = 0
         self._limits = limits
         self._catalogue = catalogue
-        self._kpis: dict[str, int] = {}
-        self._cumulative = np.empty(0, dtype=np.bool_)
-        self._series_count = 0
+        self._known_kpis = len(catalogue.kpis)  # the first numbers are theirs
+        self._kpis = {name: number for number, name in enumerate(catalogue.kpis)}
+        self._cumulative = np.array(
+            [entry.cumulative for entry in catalogue.kpis.values()], dtype=np.bool_
+        )
         self._steps = np.empty((0, limits.max_steps_per_cell), dtype=np.int64)  # period, 0 free
         self._series = np.empty((0, limits.max_steps_per_cell), dtype=np.int32)
-        self._slots = np.empty((0, limits.max_kpis_per_cell), dtype=np.int16)  # KPI + 1, 0 free
+        self._slots = np.empty((0, limits.max_kpis_per_cell), dtype=np.uint16)  # KPI + 1, 0 free
         self._rows = np.empty((0, limits.max_kpis_per_cell), dtype=np.int32)
 
     def steps(self, cell: int) -> list[tuple[int, int]]:
@@ -92,16 +109,20 @@ class SeriesIndex:
         """Find or plan the row of each sample; refuse what is beyond the limits."""
         limits = self._limits
         placed = Placement(np.empty(0, np.int32), np.zeros(len(batch), np.bool_))
-        names = [self._catalogue.canonical(name) for name in batch.kpis]
+        names = self._catalogue.canonical_names(batch.kpis)
+        # A cell without room for any unknown KPI must not come to be held because of one.
+        most_names = limits.max_kpi_names if limits.max_unknown_kpis_per_cell else 0
         kpi = self._number(
-            names, batch.kpi_index, self._kpis, limits.max_kpi_names, placed.new_kpis
+            names, batch.kpi_index, self._kpis, self._known_kpis + most_names, placed.new_kpis
         )[batch.kpi_index]
         self._refuse(
             placed,
             kpi == FREE,
             lambda: (
-                f"a new KPI name beyond max_kpi_names={limits.max_kpi_names}, or one that is "
-                f"empty, not Unicode, or longer than max_name_chars={limits.max_name_chars}"
+                "a KPI that the catalogue does not know (add it there), with a name beyond "
+                f"max_kpi_names={limits.max_kpi_names} new ones (none where max_kpis_per_cell is "
+                "1), or one that is empty, not Unicode, or longer than "
+                f"max_name_chars={limits.max_name_chars}"
             ),
         )
         local = np.where(kpi == FREE, FREE, batch.cell_index)
@@ -124,6 +145,7 @@ class SeriesIndex:
         )
         series = self._place_series(placed, cell, batch.period_ms)
         self._place_rows(placed, series, kpi)
+        self._drop_unused_names(placed)
         return placed
 
     def commit(self, placed: Placement) -> None:
@@ -136,8 +158,8 @@ class SeriesIndex:
             self.cells[name] = len(self.cells)
         cell, slot, period = placed.new_series.T
         self._steps[cell, slot] = period
-        self._series[cell, slot] = self._series_count + np.arange(len(cell))
-        self._series_count += len(cell)
+        self._series[cell, slot] = self.series_count + np.arange(len(cell))
+        self.series_count += len(cell)
         series, slot, kpi, row = placed.new_rows.T
         self._slots[series, slot] = kpi + 1
         self._rows[series, slot] = row
@@ -191,7 +213,7 @@ class SeriesIndex:
         pairs, pair = _distinct(cell[missing], period_ms[missing])
         slot = _next_slots(pairs[:, 0], self._steps)
         fits = slot < limit
-        series[missing] = _numbered(fits, self._series_count)[pair]
+        series[missing] = _numbered(fits, self.series_count)[pair]
         placed.new_series = np.column_stack((pairs[:, 0], slot, pairs[:, 1]))[fits]
         self._refuse(
             placed,
@@ -207,10 +229,11 @@ class SeriesIndex:
         self, placed: Placement, series: NDArray[np.int32], kpi: NDArray[np.int32]
     ) -> None:
         """Set `placed.rows` and `placed.cumulative`."""
-        count = self._series_count + len(placed.new_series)
+        count = self.series_count + len(placed.new_series)
         self._slots = _with_rows(self._slots, count)
         self._rows = _with_rows(self._rows, count)
         limit = self._limits.max_kpis_per_cell
+        unknown_limit = self._limits.max_unknown_kpis_per_cell
         cumulative = self._with_cumulative(placed.new_kpis)
         placed.cumulative = cumulative[kpi] if len(cumulative) else placed.cumulative
         placed.rows = rows = _find(self._slots, self._rows, series, kpi + 1)
@@ -218,8 +241,12 @@ class SeriesIndex:
         if not len(missing):
             return
         pairs, pair = _distinct(series[missing], kpi[missing])
+        # Known KPIs of a series come first in the pairs, so what does not fit is at the end.
         slot = _next_slots(pairs[:, 0], self._slots)
         fits = slot < limit
+        unknown = np.flatnonzero(pairs[:, 1] >= self._known_kpis)
+        share = _next_slots(pairs[unknown, 0], self._slots, above=self._known_kpis)
+        fits[unknown] &= share < unknown_limit
         total = cumulative[pairs[:, 1]]
         number = np.where(
             total,
@@ -228,14 +255,32 @@ class SeriesIndex:
         )
         rows[missing] = number[pair]
         placed.new_rows = np.column_stack((pairs[:, 0], slot, pairs[:, 1], number))[fits]
+        refused = (rows == FREE) & (series != FREE)
         self._refuse(
             placed,
-            (rows == FREE) & (series != FREE),
+            refused & (kpi < self._known_kpis),
             lambda: (
                 f"a KPI beyond max_kpis_per_cell={limit} (raise it if there is memory, or "
                 "select KPIs at the source)"
             ),
         )
+        self._refuse(
+            placed,
+            refused & (kpi >= self._known_kpis),
+            lambda: (
+                f"a KPI that the catalogue does not know: of max_kpis_per_cell={limit} such may "
+                f"take at most {unknown_limit}, where those that it knows leave room (add it to "
+                "the catalogue, select KPIs at the source, or raise the limit if there is memory)"
+            ),
+        )
+
+    def _drop_unused_names(self, placed: Placement) -> None:
+        """Number only those new KPIs that have a row."""
+        first = len(self.kpi_names)
+        kpi = placed.new_rows[:, 2]
+        used = np.unique(kpi[kpi >= first])
+        placed.new_rows[:, 2] = np.where(kpi < first, kpi, first + np.searchsorted(used, kpi))
+        placed.new_kpis = [placed.new_kpis[number - first] for number in used.tolist()]
 
     def _with_cumulative(self, new_kpis: Iterable[str]) -> NDArray[np.bool_]:
         added = [self._catalogue.resolve(name).cumulative for name in new_kpis]
@@ -289,12 +334,17 @@ def _distinct(
     return pairs[is_first], pair
 
 
-def _next_slots(group: NDArray[np.int64], keys: NDArray[np.integer]) -> NDArray[np.int64]:
-    """Free slots for new members of ascending groups: taken ones, then one after the other."""
+def _next_slots(
+    group: NDArray[np.int64], keys: NDArray[np.integer], above: int = 0
+) -> NDArray[np.int64]:
+    """Free slots for new members of ascending groups: taken ones, then one after the other.
+
+    Only slots whose key is greater than `above` count as taken.
+    """
     position = np.arange(len(group))
-    starts = np.append(True, group[1:] != group[:-1])
+    starts = np.append(True, group[1:] != group[:-1])[: len(group)]
     rank = position - np.maximum.accumulate(np.where(starts, position, 0))
-    taken = np.count_nonzero(keys[group], axis=1)
+    taken = np.count_nonzero(keys[group] > above, axis=1)
     slots: NDArray[np.int64] = taken + rank
     return slots
 

@@ -57,6 +57,7 @@ class KpiStore:
 
     Raises:
         JournalError: The journal cannot be replayed.
+        CatalogueError: The catalogue has more KPIs than can be numbered.
     """
 
     def __init__(

@@ -42,8 +42,8 @@ def batch(rows, suspect=None, arrival_ms=NOON_MS):
     )
 
 
-def opened(path, **sizes):
-    return KpiStore(LIMITS, CATALOGUE, Journal(path, **sizes))
+def opened(path, limits=LIMITS, **sizes):
+    return KpiStore(limits, CATALOGUE, Journal(path, **sizes))
 
 
 def contents(store):
@@ -109,6 +109,43 @@ def test_a_store_is_the_same_after_a_restart_however_the_journal_was_compacted(
     assert contents(once_more) == before
     assert once_more.newest_ms == again.newest_ms == store.newest_ms
     once_more.close()
+
+
+crowd = st.tuples(
+    st.sampled_from("abcd"),
+    st.sampled_from(["total", *"tuvwxyz"]),
+    st.integers(0, 20),
+    st.just(1.0),
+)
+
+
+@settings(deadline=None, max_examples=25)
+@given(
+    st.lists(st.lists(crowd, min_size=1, max_size=12), min_size=1, max_size=20),
+    st.integers(1, 5),
+    st.integers(1, 5),
+    st.integers(2, 4),
+)
+def test_a_replay_admits_what_was_admitted_and_nothing_else(
+    tmp_path_factory, parts, slots, names, small_batches
+):
+    path = tmp_path_factory.mktemp("journal") / "journal.db"
+    limits = StoreLimits(history_steps=6, max_cells=3, max_kpis_per_cell=slots, max_kpi_names=names)
+    store = opened(path, limits, small_batches=small_batches, group_samples=16)
+    for part in parts:
+        store.merge(batch(part))
+    store.close()
+    again = opened(path, limits)
+    assert contents(again) == contents(store)
+    probe = batch([(cell, "new", 20, 2.0) for cell in "abcd"])
+    assert again.merge(probe).accepted == store_without_journal(store).merge(probe).accepted
+    again.close()
+
+
+def store_without_journal(store):
+    """The same store, to be merged into after its journal was closed."""
+    store._journal = None
+    return store
 
 
 def test_batches_are_replayed_in_order_as_they_came(path):

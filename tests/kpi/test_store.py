@@ -16,7 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kpi.catalogue import Catalogue, Kpi, KpiKind
-from kpi.errors import UnknownCellError
+from kpi.errors import CatalogueError, UnknownCellError
 from kpi.grid import DAY_MS, difference_counter
 from kpi.observation import ObservationBatch
 from kpi.store import CellSummary, KpiStore, MergeResult, StoreLimits
@@ -299,12 +299,72 @@ def test_new_cells_beyond_the_limit_are_refused_loudly_and_known_ones_merged(cap
 
 
 def test_kpis_beyond_the_limit_of_a_cell_are_refused():
-    store = make(max_kpis_per_cell=2)
+    store = make(max_kpis_per_cell=1)
     store.merge(batch([("a", "prb", 0, 1.0)]))
-    result = store.merge(batch([("a", kpi, 0, 1.0) for kpi in ("x", "y", "z", "prb")]))
-    assert result.accepted == 2
-    assert (result.rejected[0].count, len(store.window("a").kpis)) == (2, 2)
-    assert "max_kpis_per_cell=2" in result.rejected[0].reason
+    result = store.merge(batch([("a", kpi, 1, 1.0) for kpi in ("bytes", "prb")]))
+    assert (result.accepted, result.rejected[0].count) == (1, 1)
+    assert "a KPI beyond max_kpis_per_cell=1" in result.rejected[0].reason
+    assert store.window("a").kpis == ("prb",)
+
+
+def test_kpis_that_the_catalogue_does_not_know_take_at_most_half_of_a_cell():
+    store = make(max_kpis_per_cell=5)
+    result = store.merge(batch([(cell, kpi, 0, 1.0) for kpi in "xyz" for cell in "ab"]))
+    assert (result.accepted, result.rejected[0].count) == (4, 2)
+    assert "of max_kpis_per_cell=5 such may take at most 2" in result.rejected[0].reason
+    later = store.merge(batch([("a", kpi, 1, 1.0) for kpi in ("z", "prb", "bytes", "y")]))
+    assert (later.accepted, later.rejected[0].count) == (3, 1)
+    assert store.window("a").kpis == ("bytes", "prb", "x", "y")
+    assert store.window("b").kpis == ("x", "y")
+
+
+def test_each_step_of_a_cell_has_room_for_as_many_unknown_kpis():
+    store = make(max_kpis_per_cell=2)
+    for period_ms in (QUARTER_MS, 60_000):
+        result = store.merge(batch([("a", kpi, 0, 1.0) for kpi in "xy"], period_ms=period_ms))
+        assert (result.accepted, result.rejected[0].count) == (1, 1)
+
+
+def test_known_kpis_come_first_in_a_batch_that_has_too_many():
+    store = make(max_kpis_per_cell=2)
+    names = ("x", "y", "LOAD", "z", "bytes")
+    result = store.merge(batch([("a", kpi, 0, 1.0) for kpi in names]))
+    assert (result.accepted, result.rejected[0].count) == (2, 3)
+    assert store.window("a").kpis == ("bytes", "prb")
+
+
+def test_a_cell_with_room_for_one_kpi_keeps_it_for_a_known_one():
+    store = make(max_kpis_per_cell=1)
+    result = store.merge(batch([("a", "x", 0, 1.0)]))
+    assert (result.accepted, len(store)) == (0, 0)
+    assert "none where max_kpis_per_cell is 1" in result.rejected[0].reason
+    assert store.merge(batch([("a", "prb", 0, 1.0)])).accepted == 1
+
+
+KNOWN = [f"known{number}" for number in range(3)]
+
+
+@settings(deadline=None, max_examples=50)
+@given(
+    st.lists(
+        st.lists(st.sampled_from([*KNOWN, *"uvwxyz"]), min_size=1, max_size=9),
+        min_size=1,
+        max_size=6,
+    ),
+    st.integers(5, 7),
+    st.integers(1, 4),
+)
+def test_known_kpis_up_to_half_of_a_cell_always_get_in(parts, slots, names):
+    catalogue = Catalogue("test", {name: Kpi(name, "1", KpiKind.GAUGE) for name in KNOWN})
+    limits = StoreLimits(history_steps=4, max_kpis_per_cell=slots, max_kpi_names=names)
+    store = KpiStore(limits, catalogue)
+    for step, part in enumerate(parts):
+        result = store.merge(batch([("a", kpi, step, 1.0) for kpi in part]))
+        held = set(store.window("a").kpis) if len(store) else set()
+        assert set(part) & set(KNOWN) <= held
+        assert len(held - set(KNOWN)) <= min(slots // 2, names)
+        refused = sum(rejection.count for rejection in result.rejected)
+        assert refused == sum(kpi not in held for kpi in part)
 
 
 def test_kpi_names_beyond_the_limit_of_the_store_are_refused():
@@ -312,6 +372,47 @@ def test_kpi_names_beyond_the_limit_of_the_store_are_refused():
     result = store.merge(batch([(cell, kpi, 0, 1.0) for cell in "ab" for kpi in "xyz"]))
     assert (result.accepted, result.rejected[0].count) == (4, 2)
     assert "max_kpi_names=2" in result.rejected[0].reason
+
+
+def test_names_of_the_catalogue_do_not_count_against_the_limit():
+    store = make(max_kpi_names=1)
+    store.merge(batch([("a", "x", 0, 1.0)]))
+    result = store.merge(batch([("a", kpi, 1, 1.0) for kpi in ("load", "bytes", "x", "y")]))
+    assert (result.accepted, result.rejected[0].count) == (3, 1)
+
+
+def test_names_that_no_cell_has_room_for_use_up_nothing():
+    store = make(max_kpi_names=5, max_kpis_per_cell=2, max_cells=2)
+    assert store.merge(batch([("a", kpi, 0, 1.0) for kpi in "stuv"])).accepted == 1
+    store.merge(batch([("b", "prb", 0, 1.0)]))
+    assert store.merge(batch([("c", kpi, 0, 1.0) for kpi in "wxyz"])).accepted == 0
+    rows = [("b", kpi, 0, 1.0) for kpi in "wxyz"]
+    result = store.merge(batch(rows))
+    assert result.accepted == 1
+    assert "such may take at most 1" in result.rejected[0].reason
+    assert store.window("b").kpis == ("prb", "w")
+
+
+def test_a_new_kpi_has_its_own_name_where_others_of_the_batch_were_refused():
+    store = make(max_kpis_per_cell=2)
+    store.merge(batch([("a", "x", 0, 1.0), ("a", "y", 0, 2.0), ("b", "z", 0, 3.0)]))
+    store.merge(batch([("b", "y", 1, 4.0), ("b", "z", 1, 5.0), ("c", "z", 0, 6.0)]))
+    assert [(s.cell, s.kpis) for s in store.cells()] == [
+        ("a", ("x",)),
+        ("b", ("z",)),
+        ("c", ("z",)),
+    ]
+    assert store.window("b").values.tolist() == [[3.0, 5.0]]
+
+
+def test_a_catalogue_may_have_as_many_kpis_as_can_be_numbered_and_no_more():
+    entry = Kpi("any", "1", KpiKind.GAUGE)
+    names = [str(number) for number in range(32_768)]
+    store = KpiStore(StoreLimits(), Catalogue("test", dict.fromkeys(names[1:], entry)))
+    store.merge(batch([("a", "x", 0, 1.0), ("a", names[-1], 0, 2.0)]))
+    assert store.window("a").kpis == (names[-1], "x")
+    with pytest.raises(CatalogueError, match="at most 32767 KPIs, got 32768"):
+        KpiStore(StoreLimits(), Catalogue("test", dict.fromkeys(names, entry)))
 
 
 def test_a_cell_with_refused_kpis_only_is_not_held():
