@@ -12,7 +12,6 @@ from kpi.store import KpiStore
 from service.errors import OverloadedError
 from service.logs import log_event
 from service.metrics import Metrics, Outcome, StoreFigures
-from service.sources.selection import known_first
 
 _LOGGER = logging.getLogger(__name__)
 # An endless supply of made-up names must not fill memory; past this many they are only counted.
@@ -82,7 +81,7 @@ class Ingestion:
         Raises:
             JournalError: The journal cannot be written; nothing of the batch was kept.
         """
-        result = self._store.merge(known_first(batch, self._catalogue))
+        result = self._store.merge(batch)
         self._count(batch, result)
         return result
 

@@ -71,7 +71,11 @@ class Settings(BaseSettings):
         10_000, ge=1, description="Series in one request; more are refused with 413."
     )
     max_kpis: int = Field(
-        16, ge=1, le=1024, description="KPIs of one series, and of a stored cell."
+        16,
+        ge=1,
+        le=1024,
+        description="KPIs of one series, and of a stored cell; at most half of a stored cell's are "
+        "ones that the catalogue does not hold.",
     )
     max_body_bytes: int = Field(
         64 * 1024 * 1024, ge=1024, description="Bytes of one body; more are refused with 413."

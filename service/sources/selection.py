@@ -1,14 +1,14 @@
-"""Which KPIs of a batch are taken, and which come first where not all have room.
+"""Which KPIs of a file are taken.
 
-A network reports hundreds of counters for a cell, and the store keeps a bounded number of KPIs of
-it. Those that the catalogue knows, which are what forecasts are made of, must not lose their place
-to counters that merely stand earlier in the file.
+A network reports hundreds of counters for a cell, most of which nobody forecasts. What is taken of
+them is kept within the store's own limits, which give the KPIs of the catalogue their place.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from itertools import compress
 
 import numpy as np
 
@@ -33,29 +33,20 @@ class KpiSelection:
     def of(self, batch: ObservationBatch) -> ObservationBatch:
         """The samples of the KPIs that are taken."""
         named = {self.catalogue.canonical(name) for name in self.names}
-        return with_kpis(
-            batch,
+        taken = np.array(
             [
-                position
-                for position, name in enumerate(batch.kpis)
-                if (self.catalogue.canonical(name) in named)
+                self.catalogue.canonical(name) in named
                 or (not named and (self.unknown or name in self.catalogue))
+                for name in batch.kpis
             ],
+            dtype=np.bool_,
         )
-
-
-def known_first(batch: ObservationBatch, catalogue: Catalogue) -> ObservationBatch:
-    """The same samples, with the KPIs that the catalogue knows at the front of `kpis`."""
-    positions = range(len(batch.kpis))
-    return with_kpis(batch, sorted(positions, key=lambda i: batch.kpis[i] not in catalogue))
-
-
-def with_kpis(batch: ObservationBatch, positions: Sequence[int]) -> ObservationBatch:
-    """The samples of the KPIs at these positions of `kpis`, in this order of the KPIs."""
-    if list(positions) == list(range(len(batch.kpis))):
-        return batch
-    moved = np.full(len(batch.kpis), -1, dtype=np.int32)
-    moved[list(positions)] = np.arange(len(positions), dtype=np.int32)
-    index = moved[batch.kpi_index]
-    kept = batch if len(positions) == len(batch.kpis) else batch.take(index >= 0)
-    return replace(kept, kpis=tuple(batch.kpis[i] for i in positions), kpi_index=index[index >= 0])
+        if taken.all():
+            return batch
+        kept = batch.take(taken[batch.kpi_index])
+        position = (np.cumsum(taken) - 1).astype(np.int32)
+        return replace(
+            kept,
+            kpis=tuple(compress(batch.kpis, taken)),
+            kpi_index=position[kept.kpi_index],
+        )

@@ -82,6 +82,23 @@ def test_kpis_that_are_not_selected_are_left_out(tmp_path):
     assert watch.cells() == ["b"]
 
 
+def test_kpis_of_the_catalogue_find_room_after_files_full_of_counters(tmp_path):
+    watch = Watch(tmp_path, max_kpis_per_cell=4, max_kpi_names=6)
+    for name, cell, kpis in (
+        ("1.csv", "one", [f"one.{number}" for number in range(6)]),
+        ("2.csv", "two", [f"two.{number}" for number in range(6)]),
+        ("3.csv", "one", ["pmPrbUsedDl", "DRB.MeanActiveUeDl"]),
+    ):
+        table = TABLE.format(cell=cell).replace("RRU.PrbTotDl", ",".join(kpis))
+        for value in ("10", "20"):
+            table = table.replace(f",{value}\n", f",{value}" * len(kpis) + "\n")
+        watch.write(name, table)
+    assert watch.source.poll().files == 3
+    one, two = watch.store.cells()
+    assert one.kpis == ("DRB.MeanActiveUeDl", "RRU.PrbTotDl", "one.0", "one.1")
+    assert two.kpis == ("two.0", "two.1")
+
+
 def test_a_file_is_read_once_until_it_changes(watch):
     watch.write("a.csv")
     assert watch.source.poll().files == 1
