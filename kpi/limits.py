@@ -81,11 +81,30 @@ class StoreLimits:
                 precision: their differences would drown in the rounding of float32.
             steps: Number of granularity periods at which the cell is reported.
         """
-        samples = self.history_steps * (
-            (kpis - cumulative_kpis) * SAMPLE_BYTES + cumulative_kpis * CUMULATIVE_SAMPLE_BYTES
+        return self.stated_bytes(
+            cells=1,
+            series=steps,
+            rows=steps * (kpis - cumulative_kpis),
+            cumulative_rows=steps * cumulative_kpis,
         )
-        series = samples + kpis * ROW_INDEX_BYTES + self.max_kpis_per_cell * SLOT_BYTES
-        return NAME_BYTES + self.max_steps_per_cell * STEP_BYTES + steps * series
+
+    def stated_bytes(self, *, cells: int, series: int, rows: int, cumulative_rows: int) -> int:
+        """Memory of so many cells with what they hold; see `stated_bytes_per_cell`.
+
+        Args:
+            cells: Number of cells.
+            series: Number of pairs of a cell and a granularity period.
+            rows: Number of KPIs of all series, without running totals.
+            cumulative_rows: Number of running totals of all series.
+        """
+        row_bytes = self.history_steps * SAMPLE_BYTES + ROW_INDEX_BYTES
+        cumulative_row_bytes = self.history_steps * CUMULATIVE_SAMPLE_BYTES + ROW_INDEX_BYTES
+        return (
+            cells * (NAME_BYTES + self.max_steps_per_cell * STEP_BYTES)
+            + series * self.max_kpis_per_cell * SLOT_BYTES
+            + rows * row_bytes
+            + cumulative_rows * cumulative_row_bytes
+        )
 
 
 @dataclass(frozen=True, slots=True)

@@ -102,6 +102,17 @@ class KpiStore:
         """Latest end of a stored sample; None while the store is empty."""
         return self._newest_ms
 
+    @property
+    def stored_bytes(self) -> int:
+        """Memory of what is held now, by the formula of `stated_bytes_per_cell`."""
+        rows, cumulative_rows = self._index.row_counts
+        return self.limits.stated_bytes(
+            cells=len(self),
+            series=self._index.series_count,
+            rows=rows,
+            cumulative_rows=cumulative_rows,
+        )
+
     def stated_bytes_per_cell(self, kpis: int) -> int:
         """Memory of a cell with so many KPIs at one step; see `StoreLimits`."""
         return self.limits.stated_bytes_per_cell(kpis)

@@ -46,11 +46,9 @@ class Ingestion:
 
     def figures(self) -> StoreFigures:
         """What the metrics show of the store."""
-        cells = len(self._store)
-        limits = self._store.limits
         return StoreFigures(
-            cells=cells,
-            stated_bytes=cells * limits.stated_bytes_per_cell(limits.max_kpis_per_cell),
+            cells=len(self._store),
+            stored_bytes=self._store.stored_bytes,
             newest_ms=self._store.newest_ms,
         )
 

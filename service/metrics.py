@@ -167,7 +167,7 @@ STORE_BYTES = Family(
     "rancast_store_bytes",
     "gauge",
     (),
-    "Memory that the held cells may take by the configured limits, at one period length each.",
+    "Memory of the cells, period lengths and KPIs that the store holds, by its stated sizes.",
 )
 
 FAMILIES: tuple[Family, ...] = (
@@ -194,7 +194,7 @@ class StoreFigures:
     """What the metrics show of the store."""
 
     cells: int
-    stated_bytes: int
+    stored_bytes: int
     newest_ms: int | None
 
 
@@ -302,7 +302,7 @@ class _StoreCollector(Collector):
     def collect(self) -> Iterable[Metric]:
         figures = self._figures()
         yield GaugeMetricFamily(STORE_CELLS.name, STORE_CELLS.text, figures.cells)
-        yield GaugeMetricFamily(STORE_BYTES.name, STORE_BYTES.text, figures.stated_bytes)
+        yield GaugeMetricFamily(STORE_BYTES.name, STORE_BYTES.text, figures.stored_bytes)
         if figures.newest_ms is not None:
             age_s = (self._clock.now_ms() - figures.newest_ms) / 1000
             yield GaugeMetricFamily(DATA_AGE.name, DATA_AGE.text, age_s)

@@ -137,6 +137,7 @@ def test_a_replay_admits_what_was_admitted_and_nothing_else(
     store.close()
     again = opened(path, limits)
     assert contents(again) == contents(store)
+    assert again.stored_bytes == store.stored_bytes
     probe = batch([(cell, "new", 20, 2.0) for cell in "abcd"])
     assert again.merge(probe).accepted == store_without_journal(store).merge(probe).accepted
     again.close()

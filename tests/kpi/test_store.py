@@ -490,6 +490,28 @@ def test_stated_bytes_follow_from_the_configuration():
     assert limits.stated_bytes_per_cell(2, steps=2) > 2 * two - 600
 
 
+def test_stored_bytes_are_the_stated_bytes_of_what_is_held():
+    store = make(max_kpis_per_cell=4)
+    limits = store.limits
+    assert store.stored_bytes == 0
+    store.merge(batch([("a", "prb", 0, 1.0), ("a", "x", 0, 1.0), ("b", "prb", 0, 1.0)]))
+    held = store.stated_bytes_per_cell(2) + store.stated_bytes_per_cell(1)
+    assert store.stored_bytes == held
+    store.merge(batch([("a", "prb", i, 2.0) for i in range(9)]))
+    assert store.stored_bytes == held
+    for period_ms in (QUARTER_MS, 60_000):
+        rows = [("c", kpi, 0, 1.0) for kpi in ("prb", "bytes")]
+        store.merge(batch(rows, period_ms=period_ms))
+    assert store.stored_bytes == held + limits.stated_bytes_per_cell(2, cumulative_kpis=1, steps=2)
+
+
+def test_refused_samples_take_no_bytes():
+    store = make(max_cells=1, max_kpis_per_cell=2)
+    store.merge(batch([("a", kpi, 0, 1.0) for kpi in "xyz"]))
+    store.merge(batch([("b", "prb", 0, 1.0)]))
+    assert store.stored_bytes == store.stated_bytes_per_cell(1)
+
+
 RESIDENT = """
 import gc
 from pathlib import Path
@@ -515,7 +537,7 @@ merge(warm, tuple(f"ManagedElement=1,NRCellDU={number}" for number in range(500)
 before = resident()
 for start in range(0, 4000, 500):
     merge(store, tuple(f"ManagedElement=2,NRCellDU={start + number}" for number in range(500)))
-print((resident() - before) / (4000 * store.stated_bytes_per_cell(4)))
+print((resident() - before) / store.stored_bytes)
 """
 
 

@@ -29,7 +29,7 @@ def families(metrics):
 
 
 def watch(metrics, newest_ms: int | None = NOON_MS - 42_000):
-    metrics.watch_store(lambda: StoreFigures(cells=3, stated_bytes=99, newest_ms=newest_ms))
+    metrics.watch_store(lambda: StoreFigures(cells=3, stored_bytes=99, newest_ms=newest_ms))
 
 
 def test_every_family_of_the_table_is_exposed_with_its_kind_and_labels(metrics):
@@ -91,6 +91,7 @@ def test_an_empty_store_has_no_age(metrics, registry):
     watch(metrics, newest_ms=None)
     assert registry.get_sample_value("rancast_data_age_seconds") is None
     assert registry.get_sample_value("rancast_store_cells") == 3
+    assert registry.get_sample_value("rancast_store_bytes") == 99
 
 
 def test_only_the_newest_model_is_shown(metrics):

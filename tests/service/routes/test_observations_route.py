@@ -26,6 +26,7 @@ async def test_samples_are_kept_and_counted():
         assert answer.json() == {"accepted": 6, "merged": 0, "late": 0, "rejected": []}
         assert await client.metric("rancast_observations_total", outcome="accepted") == 6
         assert await client.metric("rancast_store_cells") == 1
+        assert await client.metric("rancast_store_bytes") == kept.stated_bytes_per_cell(2)
         window = kept.window("ManagedElement=1,NRCellDU=32", kpis=["RRU.PrbTotDl"])
     np.testing.assert_array_equal(window.values[0], [12, np.nan, 15.5])
 
