@@ -21,6 +21,8 @@ CALENDAR_WIDTH = 14
 SHORTEST_STEP_MS = 60_000
 LONGEST_STEP_MS = DAY_MS
 EPOCH_WEEKDAY = 3  # 1970-01-01 was a Thursday, counted from Monday = 0
+FIRST_HOUR, LAST_HOUR = -17_259_864, 70_389_503
+"""Hours since 1970 whose local time a date can hold in every zone: year 1 to 9999, less a day."""
 
 
 def calendar_inputs(
@@ -68,6 +70,7 @@ def utc_offset_ms(moments_ms: NDArray[np.int64], time_zone: str) -> NDArray[np.i
 
 @lru_cache(maxsize=65_536)
 def _offset_at_hour(hour: int, time_zone: str) -> int:
-    moment = datetime.fromtimestamp(hour * 3600, UTC).astimezone(ZoneInfo(time_zone))
+    within = min(max(hour, FIRST_HOUR), LAST_HOUR)
+    moment = datetime.fromtimestamp(within * 3600, UTC).astimezone(ZoneInfo(time_zone))
     offset = moment.utcoffset()
     return 0 if offset is None else int(offset.total_seconds() * 1000)
