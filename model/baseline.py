@@ -22,7 +22,7 @@ from model.config import TRAINED_LEVELS
 from model.errors import HorizonError, ModelError
 from model.lags import DAY_MS, WEEK_MS, period_steps
 from model.predictor import ContextSpan, Forecast, ModelIdentity, Rung
-from model.quantiles import check_levels, uninformed
+from model.quantiles import as_float32, check_levels, uninformed
 
 MAX_HORIZON_STEPS = 10_000
 MAX_CONTEXT_STEPS = 6_000
@@ -103,7 +103,8 @@ class SeasonalBaseline:
         values = np.empty((len(window.kpis), horizon, len(levels)), dtype=np.float32)
         for row, name in enumerate(window.kpis):
             kpi = self._catalogue.resolve(name)
-            values[row] = self._quantiles(context[row], kpi, window.step_ms, horizon, levels)
+            quantiles = self._quantiles(context[row], kpi, window.step_ms, horizon, levels)
+            values[row] = as_float32(quantiles)
         newest = np.flatnonzero(~np.isnan(context).all(axis=0))
         start_ms = window.end_ms - context.shape[1] * window.step_ms
         return Forecast(
@@ -138,7 +139,7 @@ class SeasonalBaseline:
         if not len(seen):
             return np.broadcast_to(uninformed(kpi, levels), (horizon, len(levels)))
         rules = seasonal_rules(step_ms, len(series), self._rules)
-        costs = [_mean_cost(past_errors(rule, series, min(horizon, rule.period))) for rule in rules]
+        costs = [_mean_cost(rule, series, horizon) for rule in rules]
         if not np.isfinite(min(costs)):
             spread = max(float(seen.std()), SPARSE_SPREAD_RATIO * abs(float(seen[-1])))
             centre = np.full(horizon, seen[-1])
@@ -202,7 +203,8 @@ def _offsets(
     first, last = 1, horizon
     if rule.period > 1:
         first, last = rule.period, rule.period * -(-horizon // rule.period)
-    leads = sorted({*(first * 2**k for k in range(14) if first * 2**k < last), last})
+    doublings = (first * 2**k for k in range(14) if first * 2**k < last)
+    leads = sorted({*doublings, _middle_lead(horizon), last})
     rows, kept = [], []
     for lead in leads:
         errors = past_errors(rule, series, lead)
@@ -215,8 +217,21 @@ def _offsets(
     return np.sort(np.stack(columns, axis=1), axis=1)
 
 
-def _mean_cost(errors: NDArray[np.float64]) -> float:
-    return float(np.abs(errors).mean()) if len(errors) >= FEWEST_ERRORS else np.inf
+def _mean_cost(rule: Rule, series: NDArray[np.float64], horizon: int) -> float:
+    """Mean absolute error of the rule in the middle of the horizon, infinite if none is known.
+
+    One step ahead the last value nearly always wins, so that is only asked where the series is too
+    short for anything else.
+    """
+    for lead in (_middle_lead(horizon), 1):
+        errors = past_errors(rule, series, lead)
+        if len(errors) >= FEWEST_ERRORS:
+            return float(np.abs(errors).mean())
+    return np.inf
+
+
+def _middle_lead(horizon: int) -> int:
+    return (horizon + 1) // 2
 
 
 def _mean_seen(samples: NDArray[np.float64]) -> NDArray[np.float64]:

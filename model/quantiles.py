@@ -54,6 +54,12 @@ def within_limits(quantiles: Tensor, lower: Tensor, upper: Tensor) -> Tensor:
     return torch.minimum(torch.maximum(quantiles, lower[..., None, None]), upper[..., None, None])
 
 
+def as_float32(values: NDArray[np.float64]) -> NDArray[np.float32]:
+    """Values in the type of a forecast; what lies beyond its range becomes its largest value."""
+    greatest = np.finfo(np.float32).max
+    return np.clip(values, -greatest, greatest).astype(np.float32)
+
+
 def uninformed(kpi: Kpi, levels: Sequence[float]) -> NDArray[np.float64]:
     """The widest honest answer for a KPI of which nothing was seen: (L,).
 

@@ -2,7 +2,8 @@
 
 Windows are grouped by step and number of KPIs; within a group shorter histories are padded in front
 with samples that the model cannot see, so a forecast does not depend on its neighbours in the
-batch.
+batch. A KPI with fewer than two samples in the context has no spread to be scaled by; the seasonal
+baseline answers for it, from the whole window.
 
 Axis legend: B windows, K KPIs, T samples of history, N patches, H steps, L levels.
 """
@@ -12,6 +13,7 @@ from __future__ import annotations
 import math
 from collections import defaultdict
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 import torch
@@ -20,16 +22,18 @@ from numpy.typing import NDArray
 from kpi.catalogue import Catalogue, KpiKind
 from kpi.window import KpiWindow
 from model import scaling, tokens
+from model.baseline import SeasonalBaseline
 from model.calendar import calendar_inputs
 from model.checkpoint import Checkpoint
 from model.config import ForecasterConfig
 from model.errors import HorizonError
 from model.lags import WEEK_MS
 from model.predictor import ContextSpan, Forecast, ModelIdentity, Rung
-from model.quantiles import at_levels, check_levels, uninformed, within_limits
+from model.quantiles import as_float32, at_levels, check_levels, within_limits
 
 MAX_BATCH_WINDOWS = 32
 LAG_WEEKS = 4
+FEWEST_SAMPLES = 2
 MAX_HISTORY_STEPS = 6_000
 """Bound on what one window may bring into the model, whatever is stored or sent."""
 
@@ -43,6 +47,7 @@ class TransformerPredictor:
         self._checkpoint = checkpoint
         self._catalogue = catalogue
         self._forecaster = checkpoint.build()
+        self._baseline = SeasonalBaseline(catalogue)
 
     @property
     def identity(self) -> ModelIdentity:
@@ -74,10 +79,13 @@ class TransformerPredictor:
             )
         check_levels(levels, *self.level_range)
         groups: dict[tuple[int, int, int], list[int]] = defaultdict(list)
+        forecasts: dict[int, Forecast] = {}
         for index, window in enumerate(windows):
+            if not self._informed(window).any():
+                forecasts[index] = self._by_baseline(window, horizon, levels)
+                continue
             patches = tokens.context_patches(self.config, window.steps)
             groups[window.step_ms, len(window.kpis), patches].append(index)
-        forecasts: dict[int, Forecast] = {}
         for members in groups.values():
             for begin in range(0, len(members), MAX_BATCH_WINDOWS):
                 chunk = members[begin : begin + MAX_BATCH_WINDOWS]
@@ -101,6 +109,16 @@ class TransformerPredictor:
             self._forecast(window, values[index].numpy(), levels)
             for index, window in enumerate(windows)
         ]
+
+    def _informed(self, window: KpiWindow) -> NDArray[np.bool_]:
+        """Which KPIs (K,) have samples enough in the context."""
+        context = window.values[:, -self.config.context_steps :]
+        informed: NDArray[np.bool_] = (~np.isnan(context)).sum(axis=1) >= FEWEST_SAMPLES
+        return informed
+
+    def _by_baseline(self, window: KpiWindow, horizon: int, levels: Sequence[float]) -> Forecast:
+        (forecast,) = self._baseline.predict([window], horizon, levels)
+        return replace(forecast, model=self.identity)
 
     def _series(self, windows: Sequence[KpiWindow], future_patches: int) -> tokens.Series:
         """Right-aligned tensors of windows that share a step and a number of KPIs."""
@@ -144,9 +162,11 @@ class TransformerPredictor:
         """Put values (K, H, L) and their provenance together."""
         context = window.values[:, -self.config.context_steps :]
         seen = ~np.isnan(context)  # (K, C)
-        for row, name in enumerate(window.kpis):
-            if not seen[row].any():
-                values[row] = uninformed(self._catalogue.resolve(name), levels)
+        answers = as_float32(values)
+        informed = self._informed(window)
+        if not informed.all():
+            baseline = self._by_baseline(window, values.shape[1], levels)
+            answers[~informed] = baseline.values[~informed]
         newest = np.flatnonzero(seen.any(axis=0))
         start_ms = window.end_ms - context.shape[1] * window.step_ms
         return Forecast(
@@ -155,15 +175,13 @@ class TransformerPredictor:
             start_ms=window.end_ms,
             step_ms=window.step_ms,
             levels=tuple(levels),
-            values=values.astype(np.float32),
+            values=answers,
             model=self.identity,
-            rung=Rung.FULL if len(newest) else Rung.BASELINE,
+            rung=Rung.FULL,
             context=ContextSpan(
                 start_ms=start_ms,
                 end_ms=window.end_ms,
-                missing_ratio=float(1 - seen.mean()) if seen.size else 1.0,
-                newest_ms=(
-                    start_ms + (int(newest[-1]) + 1) * window.step_ms if len(newest) else None
-                ),
+                missing_ratio=float(1 - seen.mean()),
+                newest_ms=start_ms + (int(newest[-1]) + 1) * window.step_ms,
             ),
         )

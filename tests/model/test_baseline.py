@@ -137,3 +137,25 @@ def test_a_window_too_short_for_every_rule_gets_its_last_value(catalogue, make_w
 def test_an_unknown_rule_is_refused_with_the_known_ones(catalogue):
     with pytest.raises(ModelError, match="daily naive"):
         SeasonalBaseline(catalogue, ("lunar",))
+
+
+def test_the_rule_is_judged_in_the_middle_of_the_horizon(baseline, make_window):
+    quarter_hours = make_window(steps=96 * 10, step_ms=900_000)
+    (forecast,) = baseline.predict([quarter_hours], 48, LEVELS)
+    truth = 50 + 30 * np.sin(2 * np.pi * np.arange(48) / 96)
+    assert np.abs(forecast.values[0, :, 1] - truth).max() < 8
+
+
+def test_samples_that_never_lie_a_doubling_apart_still_give_errors(baseline, make_window):
+    window = make_window(steps=600, step_ms=1_000)
+    sparse = np.full_like(window.values, np.nan)
+    sparse[:, ::12] = window.values[:, ::12]
+    (forecast,) = baseline.predict([replace(window, values=sparse)], 23, LEVELS)
+    assert np.isfinite(forecast.values).all()
+
+
+def test_values_at_the_edge_of_what_a_float_holds_are_answered_finite(baseline, make_window):
+    window = make_window(steps=5)
+    huge = np.array([[3e38, -3e38, 3e38, -3e38, 3e38]], dtype=np.float32)
+    (forecast,) = baseline.predict([replace(window, values=huge)], 4, LEVELS)
+    assert np.isfinite(forecast.values).all()

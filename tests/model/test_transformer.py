@@ -140,6 +140,63 @@ def test_a_silent_kpi_does_not_silence_the_others(predictor, make_window):
     assert forecast.rung is Rung.FULL
 
 
+def test_a_single_sample_is_answered_wide_and_says_so(predictor, make_window):
+    (forecast,) = predictor.predict([make_window(steps=1)], 12, LEVELS)
+    (level,) = make_window(steps=1).values[0]
+    assert forecast.rung is Rung.BASELINE
+    assert (forecast.values[..., 0] < 0.7 * level).all()
+    assert (forecast.values[..., 2] > 1.3 * level).all()
+
+
+def test_an_outage_longer_than_the_context_is_bridged_from_before_it(predictor, make_window):
+    window = make_window(steps=24 * 12)  # the tiny context holds 128
+    values = window.values.copy()
+    values[:, -130:] = np.nan
+    (forecast,) = predictor.predict([replace(window, values=values)], 24, LEVELS)
+    assert forecast.rung is Rung.BASELINE
+    assert np.isfinite(forecast.values).all()
+    assert forecast.model.digest == "sha256:0"
+    assert forecast.context.newest_ms == window.end_ms - 130 * window.step_ms
+    assert forecast.context.start_ms == window.start_ms
+
+
+def test_a_kpi_of_one_sample_is_wide_beside_one_that_is_known(predictor, make_window):
+    window = make_window(kpis=("Free", "Volume"))
+    values = window.values.copy()
+    values[1, :-1] = np.nan
+    (forecast,) = predictor.predict([replace(window, values=values)], 3, LEVELS)
+    assert forecast.rung is Rung.FULL
+    assert (np.ptp(forecast.values[1], axis=-1) > 0.5 * values[1, -1]).all()
+
+
+def test_a_window_without_kpis_gets_a_forecast_without_kpis(predictor, make_window):
+    (forecast,) = predictor.predict([make_window(kpis=())], 3, LEVELS)
+    assert forecast.values.shape == (0, 3, 3)
+
+
+def test_sixteen_kpis_are_answered(predictor, make_window):
+    window = make_window(kpis=tuple(f"Kpi{number}" for number in range(16)))
+    (forecast,) = predictor.predict([window], 3, LEVELS)
+    assert forecast.values.shape == (16, 3, 3)
+    assert np.isfinite(forecast.values).all()
+
+
+@pytest.mark.parametrize("step_ms", [1, 100, 7 * 24 * 3_600_000, 365 * 24 * 3_600_000])
+def test_steps_from_milliseconds_to_years_are_answered(predictor, make_window, step_ms):
+    window = replace(make_window(), step_ms=step_ms)
+    (forecast,) = predictor.predict([window], 3, LEVELS)
+    assert np.isfinite(forecast.values).all()
+    assert forecast.start_ms == window.start_ms + 200 * step_ms
+
+
+def test_values_at_the_edge_of_what_a_float_holds_are_answered_finite(predictor, make_window):
+    window = make_window()
+    sign = np.where(np.arange(window.steps) % 2, 1, -1)
+    huge = replace(window, values=(3e38 * sign)[None].astype(np.float32))
+    (forecast,) = predictor.predict([huge], 48, LEVELS)
+    assert np.isfinite(forecast.values).all()
+
+
 @pytest.mark.parametrize("level", [0.0, 7.5, -3.0, 1e6])
 def test_a_constant_series_is_answered_with_finite_quantiles(predictor, make_window, level):
     window = make_window()
