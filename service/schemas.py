@@ -32,6 +32,7 @@ Samples = Annotated[
 MAX_LEVELS = 100
 MAX_EVENTS = 1000
 DEFAULT_LEVELS = (0.1, 0.5, 0.9)
+MAX_STEP_SECONDS = 2_678_400  # 31 days
 
 Stamp = Annotated[str, Field(description="RFC 3339, in UTC.", examples=[to_rfc3339(0)])]
 
@@ -75,7 +76,7 @@ class Series(_In):
         examples=["2026-11-01T00:00:00Z"],
     )
     step_seconds: float = Field(
-        gt=0, le=2_678_400, description="Length of a sample.", examples=[900]
+        gt=0, le=MAX_STEP_SECONDS, description="Length of a sample.", examples=[900]
     )
     time_zone: Name | None = Field(
         None,

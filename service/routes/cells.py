@@ -30,6 +30,7 @@ from service.routes.responses import problems
 from service.schemas import (
     DEFAULT_LEVELS,
     MAX_LEVELS,
+    MAX_STEP_SECONDS,
     CellEntry,
     CellResponse,
     CellsResponse,
@@ -62,7 +63,10 @@ class _Selection(BaseModel):
         default_factory=list, description="KPI, repeated for several; all by default."
     )
     step_seconds: float | None = Field(
-        None, gt=0, description="Period length; the finest that is stored by default."
+        None,
+        gt=0,
+        le=MAX_STEP_SECONDS,
+        description="Period length; the finest that is stored by default.",
     )
 
     @property

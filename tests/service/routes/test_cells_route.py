@@ -204,6 +204,7 @@ async def test_samples_can_be_sent_back_for_a_forecast():
         ("quantiles=" + ",".join(["0.5"] * 101), "query:quantiles"),
         ("time_zone=Mars/Olympus", "query:time_zone"),
         ("step_seconds=-1", "query:step_seconds"),
+        ("step_seconds=1e308", "query:step_seconds"),
         ("budget_ms=0", "query:budget_ms"),
         ("kpi=RRU.PrbTotDl&kpi=pmPrbUsedDl", "query:kpi"),
         ("horizn=3", "query:horizn"),
