@@ -1,4 +1,5 @@
 from service import errors
+from service.metrics import Stage
 
 
 def leaves(base):
@@ -17,3 +18,7 @@ def test_no_error_of_a_client_is_answered_as_the_servers_fault():
 def test_reasons_are_told_apart():
     slugs = [answer.slug for answer in errors.ANSWERS.values()]
     assert len(set(slugs)) == len(slugs)
+
+
+def test_a_spent_budget_names_the_stage_as_the_metric_does():
+    assert "ran out in stage 'infer';" in str(errors.DeadlineError(Stage.INFER, 100))
