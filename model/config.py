@@ -23,6 +23,16 @@ TOKEN_INPUTS = (
 )
 """Every group of token inputs there is, in the order in which they are laid out in a token."""
 
+_COUNTS = (
+    "width",
+    "layers",
+    "heads",
+    "feedforward",
+    "patch",
+    "context_patches",
+    "horizon_patches",
+)
+
 
 @dataclass(frozen=True)
 class ForecasterConfig:
@@ -54,6 +64,14 @@ class ForecasterConfig:
     rope_base: float = 10_000.0
 
     def __post_init__(self) -> None:
+        for name in _COUNTS:
+            count = getattr(self, name)
+            if not isinstance(count, int) or count < 1:
+                raise ModelError(f"expected {name} to be a whole number from 1, got {count!r}")
+        if not self.rope_base > 0:
+            raise ModelError(f"expected a rope_base above 0, got {self.rope_base}")
+        if len(self.levels) < 2:
+            raise ModelError(f"expected at least two levels, got {self.levels}")
         if self.width % self.heads:
             raise ModelError(f"expected width {self.width} to be a multiple of {self.heads} heads")
         if list(self.levels) != sorted(set(self.levels)) or not all(0 < q < 1 for q in self.levels):

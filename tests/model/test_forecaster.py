@@ -72,6 +72,33 @@ def test_attention_sees_only_the_distance_between_patches(tiny_config, tiny_chec
     torch.testing.assert_close(here, there, rtol=0, atol=1e-5)
 
 
+def test_gradients_agree_with_finite_differences(tiny_config):
+    torch.manual_seed(3)
+    forecaster = Forecaster(replace(tiny_config, inputs=("recent",))).double()
+    names = ["blocks.1.time_attention.qkv.weight", "blocks.1.kpi_attention.key_norm"]
+    names += ["blocks.0.mix.out.weight", "embedding.kind.weight", "head.norm.weight"]
+    with torch.no_grad():
+        for weight in forecaster.parameters():
+            weight.add_(0.1 * torch.randn_like(weight))
+    visible = torch.ones(1, 2, 3, dtype=torch.bool)
+    visible[0, 1, 0] = False
+    width = token_width(forecaster.config)
+    tokens = Tokens(
+        inputs=torch.randn(1, 2, 3, width, dtype=torch.float64, requires_grad=True),
+        visible=visible,
+        kinds=torch.tensor([[0, 1]]),
+        future_patches=1,
+        stats=None,  # type: ignore[arg-type]
+    )
+
+    def answer(inputs, *weights):
+        parameters = dict(zip(names, weights, strict=True))
+        return torch.func.functional_call(forecaster, parameters, replace(tokens, inputs=inputs))
+
+    weights = [forecaster.get_parameter(name).detach().requires_grad_() for name in names]
+    assert torch.autograd.gradcheck(answer, (tokens.inputs, *weights), fast_mode=True)
+
+
 def test_an_untrained_forecaster_answers_with_a_normal_spread(tiny_config, tokens):
     answer = Forecaster(tiny_config)(tokens)
     torch.testing.assert_close(answer[..., 5], torch.zeros_like(answer[..., 5]))
@@ -88,6 +115,11 @@ def test_presets_stay_within_their_size():
     "fields",
     [
         {"width": 30, "heads": 4},
+        {"heads": 0},
+        {"patch": -16},
+        {"width": 128.0},
+        {"rope_base": 0.0},
+        {"levels": (0.5,)},
         {"levels": (0.5, 0.1)},
         {"levels": (0.0, 0.5)},
         {"inputs": ("calendar", "value")},
