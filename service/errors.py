@@ -123,8 +123,8 @@ class DeadlineError(RequestError):
 
     def __init__(self, stage: str, budget_ms: float) -> None:
         super().__init__(
-            f"the budget of {budget_ms:g} ms ran out in stage {str(stage)!r}; state a larger budget_ms "
-            "or send fewer series"
+            f"the budget of {budget_ms:g} ms ran out in stage {str(stage)!r}; state a larger "
+            "budget_ms or send fewer series"
         )
         self.stage = stage
 
