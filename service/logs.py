@@ -1,7 +1,8 @@
 """Structured log lines: `ts=… level=… logger=… event=… key=value`.
 
-One line an event, whatever the values hold: quotes and line breaks are escaped, so that a cell's
-name or a client's text cannot forge a line.
+One line an event, whatever the values hold: quotes, line breaks and everything else that does not
+print are escaped, so that a cell's name or a client's text can neither forge a line nor command the
+terminal that shows it.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ class KeyValueFormatter(logging.Formatter):
         }
         message = record.getMessage()
         # `kpi` writes its lines as pairs already; they are not quoted a second time.
-        ready = "" if not _PAIRS.match(message) else " " + "\\n".join(message.splitlines())
+        ready = "" if not _PAIRS.match(message) else " " + _printable(message)
         if not ready:
             pairs["event"] = message
         pairs.update(getattr(record, _FIELDS, {}))
@@ -63,4 +64,9 @@ def _value(value: object) -> str:
         return f"{value:.6g}"
     text = "null" if value is None else str(value)
     plain = text and text.isprintable() and not any(c in text for c in ' "=\\')
-    return text if plain else json.dumps(text, ensure_ascii=False)
+    return text if plain else _printable(json.dumps(text, ensure_ascii=False))
+
+
+def _printable(text: str) -> str:
+    """The text with everything that does not print as an escape; JSON leaves most of it alone."""
+    return "".join(c if c.isprintable() else repr(c)[1:-1] for c in text)

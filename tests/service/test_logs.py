@@ -37,6 +37,16 @@ def test_a_value_cannot_forge_a_line_or_a_pair(lines):
     assert line.endswith('empty=""')
 
 
+@pytest.mark.parametrize("mark", ["\n", "\r", "\x1b", "\x7f", "\x85", "\x9b", "\u2028", "\u202e"])
+def test_what_does_not_print_is_escaped_in_values_and_in_lines_of_pairs(lines, mark):
+    logger, read = lines
+    log_event(logger, logging.INFO, "x", cell=f"a{mark}level=error")
+    logger.warning("event=odd file=%s", f"a{mark}level=error")
+    value, pairs = read()
+    assert value.isprintable()
+    assert pairs.isprintable()
+
+
 def test_a_line_of_pairs_is_not_quoted_again(lines):
     logger, read = lines
     logger.warning("event=odd file=%s", "a\nlevel=error")
