@@ -13,7 +13,7 @@ import logging
 import os
 import threading
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
@@ -90,7 +90,7 @@ class DirectorySource:
         self._options = ReadOptions(time_zone=time_zone)
         self._selection = selection or KpiSelection(catalogue)
         self._seen: dict[str, FileStamp] = {}
-        self._is_missing = False
+        self._closed: set[str] = set()
         self._stopping = threading.Event()
         self._stopped = asyncio.Event()
         self._executor = ThreadPoolExecutor(max_workers=1, thread_name_prefix="ingest")
@@ -112,12 +112,11 @@ class DirectorySource:
 
     def poll(self) -> PollResult:
         """Look once, and read every settled file that was not read before; blocks."""
-        try:
-            present = dict(_files(self._directory))
-        except OSError as error:
-            self._report_missing(error)
+        closed: dict[str, OSError] = {}
+        present = dict(_files(self._directory, closed))
+        self._report_closed(closed)
+        if "" in closed:
             return PollResult()
-        self._is_missing = False
         self._ledger.keep_only(present.keys())
         waiting = [
             (name, stamp)
@@ -214,31 +213,43 @@ class DirectorySource:
             backlog=backlog,
         )
 
-    def _report_missing(self, error: OSError) -> None:
-        if not self._is_missing:
-            self._is_missing = True
-            log_event(
-                _LOGGER,
-                logging.ERROR,
-                "directory_missing",
-                directory=self._directory,
-                reason=error.strerror,
-            )
+    def _report_closed(self, closed: Mapping[str, OSError]) -> None:
+        """Name each directory that cannot be listed, once until it can be again."""
+        for name, error in closed.items():
+            if name not in self._closed:
+                log_event(
+                    _LOGGER,
+                    logging.ERROR,
+                    "directory_missing",
+                    directory=self._directory / name,
+                    reason=error.strerror,
+                )
+        self._closed = set(closed)
 
 
-def _files(directory: Path, below: str = "") -> Iterator[tuple[str, FileStamp]]:
-    """Every finished file under `directory`, by its path relative to the watched one."""
-    with os.scandir(directory) as entries:
-        for entry in entries:
-            if entry.name.startswith(".") or entry.name.lower().endswith(_UNFINISHED):
-                continue
-            name = below + entry.name
-            try:
-                if entry.is_dir(follow_symlinks=False):
-                    yield from _files(Path(entry.path), name + "/")
-                elif entry.is_file():
-                    status = entry.stat()
-                    yield name, FileStamp(status.st_size, status.st_mtime_ns)
-            except FileNotFoundError:
-                # Moved away between the listing and the look.
-                continue
+def _files(
+    directory: Path, closed: dict[str, OSError], below: str = ""
+) -> Iterator[tuple[str, FileStamp]]:
+    """Every finished file under `directory`, by its path relative to the watched one.
+
+    Directories that cannot be listed are put into `closed`, and the others are still looked at.
+    """
+    try:
+        with os.scandir(directory) as listing:
+            entries = list(listing)
+    except OSError as error:
+        closed[below] = error
+        return
+    for entry in entries:
+        if entry.name.startswith(".") or entry.name.lower().endswith(_UNFINISHED):
+            continue
+        name = below + entry.name
+        try:
+            if entry.is_dir(follow_symlinks=False):
+                yield from _files(Path(entry.path), closed, name + "/")
+            elif entry.is_file():
+                status = entry.stat()
+                yield name, FileStamp(status.st_size, status.st_mtime_ns)
+        except OSError:
+            # Moved away between the listing and the look, or not ours to look at.
+            continue

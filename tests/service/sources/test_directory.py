@@ -199,6 +199,31 @@ def test_a_directory_that_is_missing_is_said_once_and_awaited(tmp_path, caplog):
     assert watch.source.poll().files == 1
 
 
+def test_a_directory_below_that_cannot_be_listed_is_named_once_and_the_others_are_read(
+    watch, caplog, monkeypatch
+):
+    watch.write("a/a.csv")
+    watch.write("b/b.csv")
+    watch.write("c.csv")
+    listed = os.scandir
+
+    def scandir(path):
+        if os.path.basename(path) == "a":
+            raise PermissionError(13, "Permission denied")
+        return listed(path)
+
+    monkeypatch.setattr(os, "scandir", scandir)
+    with caplog.at_level(logging.ERROR):
+        watch.source.poll()
+        watch.source.poll()
+    assert watch.cells() == ["b", "c"]
+    (record,) = caplog.records
+    assert record.rancast_fields["directory"] == watch.path / "a"
+    monkeypatch.undo()
+    watch.source.poll()
+    assert watch.cells() == ["a", "b", "c"]
+
+
 def test_what_was_read_is_not_read_again_after_a_restart(tmp_path):
     journal = tmp_path / "journal.sqlite"
     ledger = Ledger.beside(journal, fresh=True)
