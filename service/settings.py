@@ -135,7 +135,14 @@ class Settings(BaseSettings):
             return tuple(part.strip() for part in value.split(",") if part.strip())
         return value
 
-    @field_validator("model_path", "journal_path", "ingest_directory", mode="before")
+    @field_validator(
+        "budget_default_ms",
+        "budget_most_ms",
+        "model_path",
+        "journal_path",
+        "ingest_directory",
+        mode="before",
+    )
     @classmethod
     def _blank_is_unset(cls, value: object) -> object:
         # Charts and compose files set a variable to nothing where they mean not to set it.

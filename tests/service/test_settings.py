@@ -40,9 +40,12 @@ def test_kpis_of_files_are_separated_by_commas(monkeypatch):
     assert load_settings().ingest_kpis == ("RRU.PrbTotDl", "DRB.MeanActiveUeDl")
 
 
-def test_a_variable_set_to_nothing_is_as_if_unset(monkeypatch):
-    monkeypatch.setenv("RANCAST_JOURNAL_PATH", "")
-    assert load_settings().journal_path is None
+@pytest.mark.parametrize(
+    "name", [n for n, f in Settings.model_fields.items() if f.default is None or f.default == ()]
+)
+def test_a_variable_set_to_nothing_is_as_if_unset(monkeypatch, name):
+    monkeypatch.setenv(f"RANCAST_{name.upper()}", "")
+    assert load_settings() == Settings()
 
 
 def test_a_misspelt_variable_is_named_with_the_right_one(monkeypatch):
