@@ -9,28 +9,24 @@ from dataclasses import replace
 from kpi.window import KpiWindow
 
 
-def split_in_time(
-    windows: Sequence[KpiWindow], last_ratio: float
-) -> tuple[list[KpiWindow], list[KpiWindow]]:
-    """The earlier part of each window, and its last part, which no training sees."""
-    earlier, later = [], []
-    for window in windows:
-        cut = round(window.steps * (1 - last_ratio))
-        earlier.append(replace(window, values=window.values[:, :cut]))
-        later.append(
-            replace(
-                window,
-                start_ms=window.start_ms + cut * window.step_ms,
-                values=window.values[:, cut:],
-            )
-        )
-    return earlier, later
+def cut_in_time(window: KpiWindow, last_ratio: float) -> int:
+    """Position of the first sample of a window's last part, which no training sees."""
+    return round(window.steps * (1 - last_ratio))
+
+
+def earlier_parts(windows: Sequence[KpiWindow], last_ratio: float) -> list[KpiWindow]:
+    """Each window up to its cut."""
+    return [
+        replace(window, values=window.values[:, : cut_in_time(window, last_ratio)])
+        for window in windows
+    ]
 
 
 def windows_digest(windows: Sequence[KpiWindow]) -> str:
-    """A digest of all samples, so that a run is only gone on with on the same data."""
+    """A digest of all samples and their clocks, so that a run only goes on with the same data."""
     digest = hashlib.sha256()
     for window in sorted(windows, key=lambda w: (w.cell, w.step_ms)):
-        digest.update(repr((window.cell, window.kpis, window.start_ms, window.step_ms)).encode())
+        grid = window.start_ms, window.step_ms, window.time_zone
+        digest.update(repr((window.cell, window.kpis, grid)).encode())
         digest.update(window.values.tobytes())
     return f"sha256:{digest.hexdigest()}"

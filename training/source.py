@@ -20,6 +20,7 @@ from kpi.catalogue import Catalogue, KpiKind
 from kpi.window import KpiWindow
 from model.config import ForecasterConfig
 from training.batch import TrainingBatch, make_batch
+from training.dataset import cut_in_time
 from training.errors import DataError
 from training.synthetic import BatchSpec, sample_batch
 
@@ -80,8 +81,18 @@ class WindowSource:
         *,
         series_per_batch: int = 32,
         max_history_steps: int = 1_440,
+        last_ratio: float = 1.0,
     ) -> None:
         """Group the windows by step and number of KPIs, since a batch has one of each.
+
+        Args:
+            windows: Recorded cells.
+            config: Shape of the forecaster.
+            catalogue: KPI catalogue.
+            series_per_batch: About how many series, B times K, a batch holds.
+            max_history_steps: Most samples before an origin; lags reach into them.
+            last_ratio: Origins lie in this last part of each window. Histories reach back before
+                it, as they do when the forecaster is used.
 
         Raises:
             DataError: No window is long enough to hold a context and a future.
@@ -89,16 +100,18 @@ class WindowSource:
         self._config = config
         self._series_per_batch = series_per_batch
         self._max_history_steps = max_history_steps
-        shortest = (MIN_CONTEXT_PATCHES + 1) * config.patch
+        self._last_ratio = last_ratio
         groups: dict[tuple[int, int], list[KpiWindow]] = defaultdict(list)
         for window in windows:
-            if window.steps >= shortest:
+            if window.steps >= self._first_origin(window) + config.patch:
                 groups[window.step_ms, len(window.kpis)].append(window)
         if not groups:
             longest = max((window.steps for window in windows), default=0)
+            shortest = (MIN_CONTEXT_PATCHES + 1) * config.patch
             raise DataError(
                 f"expected at least one cell with {shortest} samples in a row on one grid, "
-                f"the longest has {longest}; add more history"
+                f"{config.patch} of them in its last {last_ratio:.0%}; the longest has {longest}; "
+                "add more history, or change the share that judges"
             )
         self._groups = list(groups.values())
         samples = np.array([sum(w.steps for w in group) for group in self._groups], dtype=float)
@@ -114,7 +127,8 @@ class WindowSource:
         longest = max(window.steps for window in group)
         kpis = len(group[0].kpis)
         future = int(rng.integers(1, config.horizon_patches + 1)) * config.patch
-        future = min(future, (longest // config.patch - MIN_CONTEXT_PATCHES) * config.patch)
+        after = max(window.steps - self._first_origin(window) for window in group)
+        future = min(future, after // config.patch * config.patch)
         room = min(self._max_history_steps, longest - future)
         steps = int(rng.integers(MIN_CONTEXT_PATCHES * config.patch, room + 1))
         shares = np.array([float(w.steps) for w in group])
@@ -136,6 +150,9 @@ class WindowSource:
             time_zones=[group[int(index)].time_zone for index in chosen],
         )
 
+    def _first_origin(self, window: KpiWindow) -> int:
+        return max(MIN_CONTEXT_PATCHES * self._config.patch, cut_in_time(window, self._last_ratio))
+
     def _cut(
         self, window: KpiWindow, steps: int, future: int, rng: np.random.Generator
     ) -> tuple[NDArray[np.float32], int]:
@@ -143,9 +160,9 @@ class WindowSource:
 
         An origin with nothing observed on one side teaches nothing, so a few are tried.
         """
-        first = MIN_CONTEXT_PATCHES * self._config.patch
+        first = self._first_origin(window)
         for _ in range(DRAWS_A_WINDOW):
-            origin = int(rng.integers(min(first, window.steps - 1), window.steps))
+            origin = int(rng.integers(first, window.steps))
             past = window.values[:, max(0, origin - steps) : origin]
             coming = window.values[:, origin : origin + future]
             if not (np.isnan(past).all() or np.isnan(coming).all()):

@@ -6,9 +6,10 @@ judges and never teaches, and the checkpoint says what it was made of.
 
 from __future__ import annotations
 
+import json
 import time
 from collections.abc import Callable
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +20,7 @@ from kpi.errors import UnreadableFileError
 from kpi.history import Selection, load_windows
 from model.checkpoint import Checkpoint, save_checkpoint
 from model.config import PRESETS, ForecasterConfig
-from training.dataset import split_in_time, windows_digest
+from training.dataset import earlier_parts, windows_digest
 from training.errors import DataError
 from training.fit import FitConfig, FitResult, Progress, fit
 from training.source import MixedSource, Source, SyntheticSource, WindowSource
@@ -57,9 +58,17 @@ class TrainOptions:
     def __post_init__(self) -> None:
         if self.preset not in PRESETS:
             raise DataError(f"expected a preset from {sorted(PRESETS)}, got {self.preset!r}")
-        for name in ("synthetic_ratio", "validation_ratio"):
-            if not 0 <= getattr(self, name) <= 1:
-                raise DataError(f"expected {name} from 0 to 1, got {getattr(self, name)}")
+        if not 0 <= self.synthetic_ratio <= 1:
+            raise DataError(f"expected synthetic_ratio from 0 to 1, got {self.synthetic_ratio}")
+        if not 0 < self.validation_ratio < 1:
+            raise DataError(
+                f"expected validation_ratio between 0 and 1, got {self.validation_ratio}"
+            )
+        for name in ("series", "threads"):
+            if getattr(self, name) < 1:
+                raise DataError(f"expected {name} of at least 1, got {getattr(self, name)}")
+        if self.out.is_dir():
+            raise DataError(f"expected a file to write to, {self.out} is a directory")
         if not self.data and self.synthetic_ratio == 0:
             raise DataError("expected data, or synthetic cells in their place; got neither")
 
@@ -95,6 +104,7 @@ def train(
 
     Raises:
         DataError: The data are too short or too few.
+        DivergedError: The loss is no number any more.
         ResumeError: A state of another run lies where this one would keep its own.
         KeyboardInterrupt: Stopped; the state is kept and the same command goes on from it.
     """
@@ -159,27 +169,49 @@ def _material(
         patch=config.patch,
     )
     synthetic = SyntheticSource(config, spec)
+    batches = (json.dumps(asdict(spec)), f"catalogue {catalogue.version}")
     if not options.data:
-        held_out = SyntheticSource(config, BatchSpec(**{**asdict(spec), "held_out": True}))
-        return _Material(synthetic, held_out, ("synthetic",), {"data": ["synthetic cells"]})
+        held_out = SyntheticSource(config, replace(spec, held_out=True))
+        return _Material(
+            synthetic,
+            held_out,
+            ("synthetic", *batches),
+            {"data": ["synthetic cells"], "synthetic": asdict(spec)},
+        )
     windows = load_windows(options.data, options.selection, catalogue, on_error)
-    earlier, later = split_in_time(windows, options.validation_ratio)
-    recorded = WindowSource(earlier, config, catalogue, series_per_batch=options.series)
-    judging = WindowSource(later, config, catalogue, series_per_batch=options.series)
+    recorded = WindowSource(
+        earlier_parts(windows, options.validation_ratio),
+        config,
+        catalogue,
+        series_per_batch=options.series,
+    )
+    judging = WindowSource(
+        windows,
+        config,
+        catalogue,
+        series_per_batch=options.series,
+        last_ratio=options.validation_ratio,
+    )
     shares = (options.synthetic_ratio, 1 - options.synthetic_ratio)
     digest = windows_digest(windows)
-    story = {
+    story: dict[str, Any] = {
         "data": [path.name for path in options.data],
         "data_digest": digest,
         "cells": len({window.cell for window in windows}),
         "kpis": sorted({name for window in windows for name in window.kpis}),
+        "selected_kpis": list(options.selection.kpis),
+        "selected_cells": list(options.selection.cells),
         "excluded_cells": list(options.selection.exclude),
+        "step_seconds": sorted({window.step_seconds for window in windows}),
+        "time_zone": options.selection.reading.time_zone,
+        "keep_suspect": options.selection.reading.keep_suspect,
+        "synthetic": asdict(spec),
         "synthetic_ratio": options.synthetic_ratio,
         "validation_ratio": options.validation_ratio,
     }
     return _Material(
         MixedSource((synthetic, recorded), shares),
         judging,
-        (str(options.synthetic_ratio), str(options.validation_ratio), digest),
+        (str(options.synthetic_ratio), str(options.validation_ratio), digest, *batches),
         story,
     )

@@ -6,15 +6,15 @@ from dataclasses import replace
 
 import numpy as np
 
-from training.dataset import split_in_time, windows_digest
+from training.dataset import cut_in_time, earlier_parts, windows_digest
 
 
-def test_the_later_part_starts_where_the_earlier_ends(make_window):
+def test_the_earlier_part_ends_at_the_cut(make_window):
     window = make_window(steps=100)
-    (earlier,), (later,) = split_in_time([window], 0.2)
-    assert (earlier.steps, later.steps) == (80, 20)
-    assert later.start_ms == earlier.end_ms
-    np.testing.assert_array_equal(np.hstack([earlier.values, later.values]), window.values)
+    (earlier,) = earlier_parts([window], 0.2)
+    assert earlier.steps == cut_in_time(window, 0.2) == 80
+    assert earlier.start_ms == window.start_ms
+    np.testing.assert_array_equal(earlier.values, window.values[:, :80])
 
 
 def test_the_digest_knows_content_and_not_order(make_window):
@@ -23,3 +23,8 @@ def test_the_digest_knows_content_and_not_order(make_window):
     changed = one.values.copy()
     changed[0, 5] += 1
     assert windows_digest([replace(one, values=changed), two]) != windows_digest([one, two])
+
+
+def test_the_digest_knows_the_clock(make_window):
+    window = make_window()
+    assert windows_digest([window]) != windows_digest([replace(window, time_zone="Asia/Tokyo")])

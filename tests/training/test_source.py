@@ -9,6 +9,7 @@ import pytest
 import torch
 
 from kpi.catalogue import KpiKind
+from training.dataset import earlier_parts
 from training.errors import DataError
 from training.source import MixedSource, SyntheticSource, WindowSource
 from training.synthetic import BatchSpec
@@ -80,6 +81,42 @@ def test_a_window_of_the_shortest_length_can_be_learnt_from(make_window, tiny_co
     source = WindowSource([make_window(steps=48)], tiny_config, catalogue, series_per_batch=4)
     batch = source.batch(rng())
     assert not torch.isnan(batch.target).all()
+
+
+def test_origins_lie_in_the_last_part_and_histories_reach_back_before_it(
+    make_window, tiny_config, catalogue
+):
+    window = make_window(steps=200)
+    count = np.arange(200, dtype=np.float32)[None]  # a sample's value is its position
+    source = WindowSource(
+        [replace(window, values=count)], tiny_config, catalogue, series_per_batch=8, last_ratio=0.1
+    )
+    firsts, befores = [], []
+    for seed in range(30):
+        batch = source.batch(rng(seed))
+        assert batch.target.shape[-1] == 16
+        firsts += batch.target[:, 0, 0].tolist()
+        befores += batch.series.values[:, 0, -32].tolist()
+    assert (min(firsts), max(firsts)) == (180, 199)
+    assert max(befores) < 180
+
+
+def test_what_teaches_and_what_judges_do_not_overlap(make_window, tiny_config, catalogue):
+    window = make_window(steps=200)
+    count = np.arange(200, dtype=np.float32)[None]
+    whole = replace(window, values=count)
+    teaching = WindowSource(earlier_parts([whole], 0.3), tiny_config, catalogue)
+    judging = WindowSource([whole], tiny_config, catalogue, last_ratio=0.3)
+    for seed in range(20):
+        taught = teaching.batch(rng(seed))
+        assert np.nanmax(taught.target.numpy()) < 140
+        assert np.nanmax(taught.series.values.numpy()) < 140
+        assert np.nanmin(judging.batch(rng(seed)).target.numpy()) >= 140
+
+
+def test_a_last_part_without_a_patch_is_refused(make_window, tiny_config, catalogue):
+    with pytest.raises(DataError, match="16 of them in its last 5%"):
+        WindowSource([make_window(steps=100)], tiny_config, catalogue, last_ratio=0.05)
 
 
 def test_an_outage_is_tried_around(make_window, tiny_config, catalogue):

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
 from kpi.errors import UnreadableFileError
 from model.checkpoint import load_checkpoint
 from model.transformer import TransformerPredictor
-from training.errors import DataError
+from training.errors import DataError, ResumeError
 from training.fit import FitConfig
 from training.train import TrainOptions, train
 
@@ -37,6 +38,8 @@ def test_the_checkpoint_says_what_it_was_made_of(options, catalogue):
     assert found.training["cells"] == 2
     assert found.training["kpis"] == ["RRU.PrbTotDl"]
     assert found.training["fit"]["seed"] == 0
+    assert found.training["time_zone"] == "UTC"
+    assert found.training["step_seconds"] == [3600.0]
     assert found.training["steps"] == 4
     assert len(found.training["validation_losses"]) == 2
     assert found.catalogue_version == catalogue.version
@@ -67,9 +70,22 @@ def test_a_run_that_was_stopped_goes_on_with_the_same_command(options, catalogue
     assert steps == [3, 4]
 
 
+@pytest.mark.parametrize("change", [{"series": 8}, {"synthetic_ratio": 0.2}])
+def test_a_stopped_run_is_not_gone_on_with_by_other_options(options, catalogue, change):
+    def stop(_):
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        train(options, catalogue, ignore, stop)
+    with pytest.raises(ResumeError, match="other settings"):
+        train(replace(options, **change), catalogue, ignore, ignore)
+
+
 def test_without_data_synthetic_cells_teach(options, catalogue):
     train(replace(options, data=()), catalogue, ignore, ignore)
-    assert load_checkpoint(options.out).training["data"] == ["synthetic cells"]
+    story = load_checkpoint(options.out).training
+    assert story["data"] == ["synthetic cells"]
+    assert story["synthetic"]["series"] == 4
 
 
 def test_an_unreadable_file_is_named_and_the_rest_is_used(options, catalogue):
@@ -92,7 +108,11 @@ def test_data_too_short_are_refused(options, catalogue, write_table, tmp_path):
     [
         ({"preset": "huge"}, "nano"),
         ({"synthetic_ratio": 1.5}, "0 to 1"),
-        ({"validation_ratio": -0.1}, "0 to 1"),
+        ({"validation_ratio": 0.0}, "between 0 and 1"),
+        ({"validation_ratio": 1.0}, "between 0 and 1"),
+        ({"threads": 0}, "threads"),
+        ({"series": 0}, "series"),
+        ({"out": Path()}, "directory"),
         ({"data": (), "synthetic_ratio": 0}, "neither"),
     ],
 )
