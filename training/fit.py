@@ -24,6 +24,7 @@ from model.config import ForecasterConfig
 from model.forecaster import Forecaster
 from model.tokens import build_tokens
 from training.batch import TrainingBatch
+from training.errors import DivergedError
 from training.loss import pinball
 from training.source import Source
 from training.state import (
@@ -72,9 +73,16 @@ class FitConfig:
     save_every_seconds: float = 60.0
 
     def __post_init__(self) -> None:
-        for name in ("steps", "batches_per_step", "evaluate_every", "validation_batches"):
+        counts = ("steps", "batches_per_step", "evaluate_every", "validation_batches", "patience")
+        for name in counts:
             if getattr(self, name) < 1:
                 raise ValueError(f"expected {name} of at least 1, got {getattr(self, name)}")
+        for name in ("seed", "warmup_steps", "weight_decay"):
+            if not getattr(self, name) >= 0:
+                raise ValueError(f"expected {name} of at least 0, got {getattr(self, name)}")
+        for name in ("learning_rate", "gradient_norm"):
+            if not 0 < getattr(self, name) < math.inf:
+                raise ValueError(f"expected a {name} above 0, got {getattr(self, name)}")
 
 
 @dataclass(frozen=True)
@@ -151,6 +159,8 @@ def fit(
 
     Raises:
         ResumeError: A state was found that belongs to another run.
+        DivergedError: The loss is no number any more.
+        OSError: The state cannot be written, which shows before the first step.
         KeyboardInterrupt: Stopped by hand; the state was saved first.
     """
     fingerprint = run_fingerprint(fit_config, model_config, data)
@@ -167,6 +177,7 @@ def fit(
         if state_path:
             save_state(run.snapshot(), state_path, fingerprint)
 
+    save()
     try:
         return run.until_done(save)
     except KeyboardInterrupt:
@@ -250,6 +261,11 @@ class _Run:
             loss = batch_loss(self.forecaster, self.training.batch(rng)) / config.batches_per_step
             loss.backward()  # type: ignore[no-untyped-call]
             total += float(loss.detach())
+        if not math.isfinite(total):
+            raise DivergedError(
+                f"the loss became {total} in step {state.step + 1}; lower the learning rate "
+                f"({config.learning_rate:g}), or warm up for more than {config.warmup_steps} steps"
+            )
         torch.nn.utils.clip_grad_norm_(self.parameters.values(), config.gradient_norm)
         self.optimiser.step()
         state.step += 1

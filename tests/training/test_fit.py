@@ -10,7 +10,7 @@ import torch
 
 from model.forecaster import Forecaster
 from training.batch import make_batch
-from training.errors import ResumeError
+from training.errors import DivergedError, ResumeError
 from training.fit import FitConfig, Progress, batch_loss, fit, learning_rate, run_fingerprint
 from training.source import WindowSource
 
@@ -147,10 +147,43 @@ def test_how_often_states_are_saved_does_not_make_it_another_run(tiny_config):
     assert run_fingerprint(FIT, tiny_config, []) != run_fingerprint(FIT, tiny_config, ["x"])
 
 
-@pytest.mark.parametrize("name", ["steps", "batches_per_step", "evaluate_every"])
-def test_impossible_settings_are_refused(name):
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("steps", 0),
+        ("batches_per_step", 0),
+        ("evaluate_every", 0),
+        ("validation_batches", 0),
+        ("patience", 0),
+        ("seed", -1),
+        ("warmup_steps", -1),
+        ("learning_rate", 0.0),
+        ("learning_rate", float("nan")),
+        ("gradient_norm", float("inf")),
+    ],
+)
+def test_impossible_settings_are_refused(name, value):
     with pytest.raises(ValueError, match=name):
-        FitConfig(**{name: 0})
+        FitConfig(**{name: value})
+
+
+def test_a_run_that_diverges_says_so(source, tiny_config):
+    wild = replace(FIT, learning_rate=1e30, warmup_steps=0)
+    with pytest.raises(DivergedError, match="lower the learning rate"):
+        fit(wild, tiny_config, source, source)
+
+
+def test_a_state_that_cannot_be_written_shows_before_the_first_step(source, tiny_config, tmp_path):
+    (tmp_path / "file").touch()
+    with pytest.raises(OSError, match="file"):
+        fit(
+            FIT,
+            tiny_config,
+            source,
+            source,
+            state_path=tmp_path / "file" / "run",
+            on_progress=stop_at(1, Killed),
+        )
 
 
 def test_a_series_never_seen_does_not_teach(tiny_config):
