@@ -1,7 +1,9 @@
 """From forecasts to the bytes of an answer.
 
 Written straight from arrays, without one model object a forecast: a bulk answer holds millions of
-numbers. Its shape is `service.schemas.ForecastResponse`, which a test holds it to.
+numbers. It is written KPI by KPI, because the JSON encoder lets no other thread run before it is
+through, the event loop's included. Its shape is `service.schemas.ForecastResponse`, which a test
+holds it to.
 
 Axis legend: K KPIs, H steps of the horizon, Q quantile levels.
 """
@@ -9,7 +11,7 @@ Axis legend: K KPIs, H steps of the horizon, Q quantile levels.
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -37,14 +39,33 @@ def forecast_answer(
         names: For each forecast, what the client calls its KPIs, in the forecast's order.
         now_ms: The time of the answer, from which ages count.
     """
-    answer = {
-        "model": {"name": model.name, "version": model.version, "digest": model.digest},
-        "forecasts": [
-            _forecast(forecast, spelt, now_ms)
-            for forecast, spelt in zip(forecasts, names, strict=True)
-        ],
-    }
-    return json.dumps(answer, separators=(",", ":"), allow_nan=False, ensure_ascii=False).encode()
+    identity = {"name": model.name, "version": model.version, "digest": model.digest}
+    written = (
+        _forecast(forecast, spelt, now_ms) for forecast, spelt in zip(forecasts, names, strict=True)
+    )
+    return f'{{"model":{_json(identity)},"forecasts":[{",".join(written)}]}}'.encode()
+
+
+def samples_answer(
+    cell: str, start_ms: int, step_ms: int, names: Sequence[str], values: NDArray[np.float32]
+) -> bytes:
+    """The JSON text of a `SamplesResponse`.
+
+    Args:
+        cell: Its name.
+        start_ms: Begin of the first sample.
+        step_ms: Length of a sample.
+        names: What the client calls the KPIs (K).
+        values: Samples (K, T), NaN where there is none.
+    """
+    return _object(
+        {
+            "cell": _json(cell),
+            "start": _json(to_rfc3339(start_ms)),
+            "step_seconds": _json(seconds(step_ms)),
+            "kpis": _by_name(names, (_json(to_numbers(row)) for row in values)),
+        }
+    ).encode()
 
 
 def level_key(level: float) -> str:
@@ -72,28 +93,46 @@ def _as_list(values: NDArray[Any]) -> list[Any]:
     return numbers if isinstance(numbers, list) else [numbers]
 
 
-def _forecast(forecast: Forecast, names: Sequence[str], now_ms: int) -> dict[str, Any]:
+def _forecast(forecast: Forecast, names: Sequence[str], now_ms: int) -> str:
     keys = [level_key(level) for level in forecast.levels]
-    by_level = to_numbers(forecast.values.transpose(0, 2, 1))  # (K, Q, H)
+    by_level = forecast.values.transpose(0, 2, 1)  # (K, Q, H)
     context = forecast.context
-    return {
-        "cell": forecast.cell,
-        "start": to_rfc3339(forecast.start_ms),
-        "step_seconds": seconds(forecast.step_ms),
-        "kpis": {
-            name: dict(zip(keys, rows, strict=True))
-            for name, rows in zip(names, by_level, strict=True)
-        },
-        "rung": forecast.rung.value,
-        "context": {
-            "start": to_rfc3339(context.start_ms),
-            "end": to_rfc3339(context.end_ms),
-            "missing_ratio": round(context.missing_ratio, 6),
-            "age_seconds": (
-                None if context.newest_ms is None else (now_ms - context.newest_ms) / 1000
+    age_s = None if context.newest_ms is None else (now_ms - context.newest_ms) / 1000
+    return _object(
+        {
+            "cell": _json(forecast.cell),
+            "start": _json(to_rfc3339(forecast.start_ms)),
+            "step_seconds": _json(seconds(forecast.step_ms)),
+            "kpis": _by_name(names, (_json_of(keys, values) for values in by_level)),
+            "rung": _json(forecast.rung.value),
+            "context": _json(
+                {
+                    "start": to_rfc3339(context.start_ms),
+                    "end": to_rfc3339(context.end_ms),
+                    "missing_ratio": round(context.missing_ratio, 6),
+                    "age_seconds": age_s,
+                }
             ),
-        },
-    }
+        }
+    )
+
+
+def _json_of(keys: Sequence[str], values: NDArray[np.float32]) -> str:
+    """A JSON object of one row of `values` by key."""
+    return _json(dict(zip(keys, to_numbers(values), strict=True)))
+
+
+def _by_name(names: Sequence[str], texts: Iterable[str]) -> str:
+    return _object(dict(zip(names, texts, strict=True)))
+
+
+def _object(members: Mapping[str, str]) -> str:
+    """A JSON object whose values are JSON texts already."""
+    return "{" + ",".join(f"{_json(name)}:{text}" for name, text in members.items()) + "}"
+
+
+def _json(value: Any) -> str:
+    return json.dumps(value, separators=(",", ":"), allow_nan=False, ensure_ascii=False)
 
 
 def seconds(duration_ms: int) -> int | float:

@@ -7,6 +7,7 @@ make as many series of each family.
 
 from __future__ import annotations
 
+from collections import Counter as Tally
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -251,8 +252,8 @@ class Metrics:
 
     def count_forecasts(self, rungs: Iterable[Rung]) -> None:
         """Series were forecast by these rungs."""
-        for rung in rungs:
-            self._forecasts.labels(rung.value).inc()
+        for rung, number in Tally(rungs).items():
+            self._forecasts.labels(rung.value).inc(number)
 
     def count_rejected(self, reason: str) -> None:
         """A request got an error; `reason` comes from the closed list in `service.errors`."""

@@ -19,7 +19,8 @@ from pydantic import BaseModel, ConfigDict, Field
 from kpi.catalogue import Catalogue
 from kpi.errors import UnknownCellError
 from kpi.store import CellSummary, KpiStore
-from service.answers import seconds, to_numbers
+from service.answers import samples_answer, seconds
+from service.bodies import JSON_MEDIA_TYPE
 from service.checks import check_horizon, check_levels
 from service.container import services_of
 from service.errors import InvalidRequestError, NotFoundError
@@ -152,22 +153,14 @@ async def cell(request: Request, cell: CellName) -> CellResponse:
 )
 async def samples(
     request: Request, cell: CellName, query: Annotated[SamplesQuery, Query()]
-) -> SamplesResponse:
+) -> Response:
     """The end of the cell's window."""
     services = services_of(request)
     store = services.require().ingestion.store
-    named = await asyncio.to_thread(
-        _window, store, unquote(cell), query, services.catalogue, services.settings.time_zone
+    body = await asyncio.to_thread(
+        _samples, store, unquote(cell), query, services.catalogue, services.settings.time_zone
     )
-    window = named.window
-    first = max(0, window.steps - query.steps)
-    values = to_numbers(np.asarray(window.values[:, first:]))  # (K, steps)
-    return SamplesResponse(
-        cell=window.cell,
-        start=to_rfc3339(window.start_ms + first * window.step_ms),
-        step_seconds=seconds(window.step_ms),
-        kpis=dict(zip(named.spell(window.kpis), values, strict=True)),
-    )
+    return Response(body, media_type=JSON_MEDIA_TYPE)
 
 
 @router.get(
@@ -227,6 +220,22 @@ def _window(
     except UnknownCellError as error:
         raise NotFoundError(f"{error}; GET /v1/cells lists the cells") from error
     return NamedWindow(window, dict(zip(window.kpis, query.kpi or window.kpis, strict=True)))
+
+
+def _samples(
+    store: KpiStore, name: str, query: SamplesQuery, catalogue: Catalogue, time_zone: str
+) -> bytes:
+    """The end of the window, as a `SamplesResponse`."""
+    named = _window(store, name, query, catalogue, time_zone)
+    window = named.window
+    first = max(0, window.steps - query.steps)
+    return samples_answer(
+        window.cell,
+        window.start_ms + first * window.step_ms,
+        window.step_ms,
+        named.spell(window.kpis),
+        np.asarray(window.values[:, first:]),  # (K, steps)
+    )
 
 
 def _levels(text: str) -> Sequence[float]:

@@ -1,4 +1,5 @@
 import json
+from typing import Any
 
 import numpy as np
 import pytest
@@ -8,9 +9,11 @@ from hypothesis.extra import numpy as hnp
 
 from kpi.window import KpiWindow
 from model.predictor import Forecast
-from service.answers import forecast_answer, level_key, seconds, to_numbers
-from service.schemas import ForecastResponse
+from service.answers import forecast_answer, level_key, samples_answer, seconds, to_numbers
+from service.schemas import ForecastResponse, SamplesResponse
 from tests.service.fakes import IDENTITY, NOON_MS, RepeatLast
+
+KPIS = tuple(f"K{i}" for i in range(40))
 
 
 def forecast_of(values, levels=(0.1, 0.9), kpis=("A", "B"), horizon=3) -> Forecast:
@@ -90,3 +93,33 @@ def test_a_float32_is_written_without_its_rounding_error():
 
 def test_whole_seconds_have_no_fraction():
     assert json.dumps([seconds(900_000), seconds(1_500)]) == "[900, 1.5]"
+
+
+def test_no_piece_of_an_answer_is_written_in_one_go_that_is_larger_than_a_kpis(monkeypatch):
+    forecasts = [forecast_of(np.ones((40, 2)), (0.1, 0.5, 0.9), names, 48) for names in [KPIS] * 5]
+    one = forecast_of(np.ones((1, 2)), (0.1, 0.5, 0.9), KPIS[:1], 48)
+    most = len(forecast_answer(IDENTITY, [one], [KPIS[:1]], now_ms=NOON_MS))
+    texts: list[int] = []
+    dumps = json.dumps
+
+    def spy(value: Any, **options: Any) -> str:
+        text = dumps(value, **options)
+        texts.append(len(text))
+        return text
+
+    monkeypatch.setattr("service.answers.json.dumps", spy)
+    answer = forecast_answer(IDENTITY, forecasts, [KPIS] * 5, now_ms=NOON_MS)
+    assert max(texts) <= most < len(answer) / 50
+    assert len(json.loads(answer)["forecasts"][4]["kpis"]) == 40
+
+
+def test_samples_have_the_shape_that_the_schema_says():
+    values = np.array([[1, np.nan], [2.5, 3]], dtype=np.float32)
+    answer = json.loads(samples_answer("c", NOON_MS, 1500, ["A", "B"], values))
+    assert SamplesResponse.model_validate(answer, strict=True)
+    assert answer == {
+        "cell": "c",
+        "start": "2026-11-01T12:00:00Z",
+        "step_seconds": 1.5,
+        "kpis": {"A": [1.0, None], "B": [2.5, 3.0]},
+    }

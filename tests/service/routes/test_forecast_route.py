@@ -1,8 +1,10 @@
 import asyncio
 import json
+import threading
 
 import pytest
 
+from service import forecasting
 from service.settings import Settings
 from tests.service.fakes import FakeClock, RepeatLast, forecast_request, series, serving
 
@@ -367,3 +369,20 @@ async def test_what_was_done_is_counted():
         for stage in ("decode", "window", "queue", "infer", "encode"):
             assert await client.metric("rancast_stage_duration_seconds_count", stage=stage) == 1
         assert await client.metric("rancast_batch_size_sum") == 2
+
+
+async def test_a_large_answer_to_a_small_request_is_not_written_on_the_event_loop(monkeypatch):
+    writers = []
+    write = forecasting.forecast_answer
+
+    def spy(*arguments, **named):
+        writers.append(threading.current_thread())
+        return write(*arguments, **named)
+
+    monkeypatch.setattr(forecasting, "forecast_answer", spy)
+    levels = [0.05 + 0.009 * i for i in range(100)]
+    async with serving() as client:
+        small = await client.post("/v1/forecast", forecast_request())
+        large = await client.post("/v1/forecast", forecast_request(horizon=48, quantiles=levels))
+    assert small.status_code == large.status_code == 200
+    assert [thread is threading.current_thread() for thread in writers] == [True, False]
