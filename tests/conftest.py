@@ -5,6 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
+
+# A loaded machine is slow, and no test measures time.
+settings.register_profile("rancast", deadline=None)
+settings.load_profile("rancast")
 
 REPOSITORY = Path(__file__).resolve().parent.parent
 
