@@ -21,6 +21,7 @@ from service.metrics import Metrics
 from service.middleware import RawCellNames, RequestTimer
 from service.openapi import openapi_builder
 from service.problems import install_problem_handlers
+from service.room import BodyRoom
 from service.routes import cells, forecast, health, metrics, model, observations, pages
 from service.series import SeriesLimits
 from service.settings import Settings
@@ -99,6 +100,7 @@ def _services(settings: Settings, clock: Clock) -> Services:
         catalogue=catalogue,
         policy=settings.budget_policy(),
         limits=SeriesLimits(settings.max_series_per_request, settings.max_kpis),
+        room=BodyRoom(2 * settings.max_body_bytes),
     )
 
 

@@ -18,30 +18,39 @@ from service.errors import (
 )
 from service.faults import body_faults
 from service.metrics import Stage
+from service.room import SMALL_BYTES, Visit
 
 JSON_MEDIA_TYPE = "application/json"
-# Above this size a body is decoded on another thread, so that the event loop goes on breathing.
-_OFFLOAD_BYTES = 256 * 1024
 
 Body = TypeVar("Body", bound=BaseModel)
 
 
-async def read_json(request: Request, services: Services, model: type[Body]) -> Body:
+async def read_json(request: Request, services: Services, visit: Visit, model: type[Body]) -> Body:
     """Read and check the body of a request.
+
+    A large body is decoded on another thread, so that the event loop goes on breathing.
+
+    Args:
+        request: Whose body it is.
+        services: Limits and metrics.
+        visit: Takes the room that the body needs.
+        model: Shape of the body.
 
     Raises:
         MediaTypeError: It is not JSON by its content type, or it is compressed.
         TooLargeError: It is larger than the limit, whatever its Content-Length said.
+        OverloadedError: Other large bodies leave no room for it.
         ClientGoneError: The client left before it was whole.
         MalformedBodyError: It is not JSON.
         InvalidRequestError: It is JSON of another shape.
     """
     _check_type(request)
-    body = await _read_bounded(request, services.settings.max_body_bytes)
+    body = await _read_bounded(request, services.settings.max_body_bytes, visit)
     with services.metrics.timed(Stage.DECODE):
-        if len(body) <= _OFFLOAD_BYTES:
+        if len(body) <= SMALL_BYTES:
             return _decode(body, model)
-        return await asyncio.to_thread(_decode, body, model)
+        async with visit.turn:
+            return await asyncio.to_thread(_decode, body, model)
 
 
 def _check_type(request: Request) -> None:
@@ -55,11 +64,13 @@ def _check_type(request: Request) -> None:
         raise MediaTypeError(f"expected an uncompressed body, got Content-Encoding {encoding}")
 
 
-async def _read_bounded(request: Request, most_bytes: int) -> bytes:
-    """The whole body; stops reading as soon as it is clear that it is too large."""
+async def _read_bounded(request: Request, most_bytes: int, visit: Visit) -> bytes:
+    """The whole body; stops reading as soon as it is clear that it is too large, or has no room."""
     stated = request.headers.get("content-length", "")
-    if stated.isdecimal() and int(stated) > most_bytes:
-        raise TooLargeError(f"expected a body of at most {most_bytes} bytes, got {stated}")
+    if stated.isdecimal():
+        if int(stated) > most_bytes:
+            raise TooLargeError(f"expected a body of at most {most_bytes} bytes, got {stated}")
+        visit.grow(int(stated))
     chunks: list[bytes] = []
     size = 0
     while True:
@@ -70,6 +81,7 @@ async def _read_bounded(request: Request, most_bytes: int) -> bytes:
         size += len(chunk)
         if size > most_bytes:
             raise TooLargeError(f"expected a body of at most {most_bytes} bytes, got more")
+        visit.grow(size)
         chunks.append(chunk)
         if not message.get("more_body", False):
             return b"".join(chunks)

@@ -14,6 +14,7 @@ from service.engine import Engine
 from service.errors import NotReadyError
 from service.ingestion import Ingestion
 from service.metrics import Metrics
+from service.room import BodyRoom
 from service.schemas import ModelCard
 from service.series import SeriesLimits
 from service.settings import Settings
@@ -54,6 +55,7 @@ class Services:
         catalogue: What each KPI is.
         policy: Turns a request's budget into a deadline.
         limits: What one request may hold.
+        room: What large bodies may hold together.
         phase: Where the service stands.
         reason: Why it is not ready, empty where it is.
         running: The parts that exist once it is started, None before.
@@ -65,6 +67,7 @@ class Services:
     catalogue: Catalogue
     policy: BudgetPolicy
     limits: SeriesLimits
+    room: BodyRoom
     phase: Phase = Phase.STARTING
     reason: str = "the model is being loaded"
     running: Running | None = None

@@ -10,25 +10,50 @@ from __future__ import annotations
 
 from typing import Annotated, Any
 
+import numpy as np
+from numpy.typing import NDArray
 from pydantic import (
     AwareDatetime,
     BaseModel,
     ConfigDict,
     FailFast,
     Field,
+    GetCoreSchemaHandler,
     PlainSerializer,
     StringConstraints,
     WithJsonSchema,
 )
+from pydantic_core import CoreSchema
+from pydantic_core.core_schema import no_info_after_validator_function
 
 from service.timestamps import to_rfc3339
 
 Name = Annotated[str, StringConstraints(min_length=1, max_length=1024)]
-Samples = Annotated[
+_Listed = Annotated[
     list[float | None],
     FailFast(),
     Field(min_length=1, description="One value a step, null where nothing is known."),
 ]
+
+
+class _AsArray:
+    """Turns a list of samples into an array as soon as it is checked.
+
+    An array takes a fifth of the list's memory. And while a large body is decoded, this is where
+    other threads get their turn: the decoder itself never lets go of the interpreter.
+    """
+
+    def __get_pydantic_core_schema__(
+        self, _source: Any, handler: GetCoreSchemaHandler
+    ) -> CoreSchema:
+        return no_info_after_validator_function(_to_array, handler.generate_schema(_Listed))
+
+
+def _to_array(values: list[float | None]) -> NDArray[np.float64]:
+    return np.array(values, dtype=np.float64)  # null becomes NaN
+
+
+Samples = Annotated[NDArray[np.float64], _AsArray()]
 MAX_LEVELS = 100
 MAX_EVENTS = 1000
 DEFAULT_LEVELS = (0.1, 0.5, 0.9)

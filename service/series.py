@@ -219,7 +219,7 @@ def _values(position: int, one: Series) -> NDArray[np.float64]:
                 pointer("series", position, "kpis", name),
                 f"expected {expected} samples, as {first!r} has, got {len(one.kpis[name])}",
             )
-    values = np.array(list(one.kpis.values()), dtype=np.float64)  # (K, T), null becomes NaN
+    values = np.stack(list(one.kpis.values()))  # (K, T)
     too_large = np.argwhere(np.abs(values) > _LARGEST)
     if len(too_large):
         row, column = (int(i) for i in too_large[0])

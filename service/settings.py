@@ -78,7 +78,10 @@ class Settings(BaseSettings):
         "ones that the catalogue does not hold.",
     )
     max_body_bytes: int = Field(
-        64 * 1024 * 1024, ge=1024, description="Bytes of one body; more are refused with 413."
+        64 * 1024 * 1024,
+        ge=1024,
+        description="Bytes of one body; more are refused with 413. All bodies over 256 KiB that "
+        "are in work may have twice as many together; more are refused with 429.",
     )
     max_cells: int = Field(
         10_000, ge=1, description="Cells that the store holds; new ones beyond it are refused."

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -36,11 +36,19 @@ class ForecastJob:
 
 @dataclass(frozen=True)
 class ForecastResult:
-    """Windows and their forecasts, in the same order, and the files that could not be read."""
+    """What was forecast, from what.
+
+    Attributes:
+        windows: One a cell.
+        forecasts: One a window, in the same order.
+        unreadable: Files that could not be read.
+        units: Unit of each KPI by its name.
+    """
 
     windows: Sequence[KpiWindow]
     forecasts: Sequence[Forecast]
     unreadable: Sequence[UnreadableFileError]
+    units: Mapping[str, str] = field(default_factory=dict)
 
 
 def run_forecast(
@@ -71,4 +79,6 @@ def run_forecast(
         forecasts += predictor.predict(chunk, job.horizon, job.levels)
         if on_progress:
             on_progress(len(forecasts), len(windows))
-    return ForecastResult(windows, forecasts, unreadable)
+    names = {name for window in windows for name in window.kpis}
+    units = {name: catalogue.resolve(name).unit for name in names}
+    return ForecastResult(windows, forecasts, unreadable, units)

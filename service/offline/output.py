@@ -17,7 +17,7 @@ import pyarrow as pa
 import pyarrow.csv
 import pyarrow.parquet
 
-from model.fan_chart import fan_chart
+from model.fan_chart import fan_chart, to_html
 from model.predictor import Forecast
 from service.answers import forecast_answer, level_key
 from service.errors import ServiceError
@@ -119,14 +119,14 @@ def _write_html(result: ForecastResult, path: Path) -> None:
         for row in range(len(forecast.kpis))
     ]
     model = result.forecasts[0].model
-    note = f"{model.name} {model.version}, {model.digest[:19]}…"
+    note = " ".join(part for part in (model.name, model.version, model.digest) if part)
     if len(pairs) > MAX_CHARTS:
         note += f"; the first {MAX_CHARTS} of {len(pairs)} charts (all are in CSV, JSON or Parquet)"
-    charts = [
-        fan_chart(window, forecast, row).to_html(full_html=False, include_plotlyjs=(index == 0))
-        for index, (window, forecast, row) in enumerate(pairs[:MAX_CHARTS])
-    ]
-    page = PAGE.format(cells=len(result.windows), note=escape(note), charts="\n".join(charts))
+    charts = to_html(
+        fan_chart(window, forecast, row, unit=result.units.get(forecast.kpis[row], ""))
+        for window, forecast, row in pairs[:MAX_CHARTS]
+    )
+    page = PAGE.format(cells=len(result.windows), note=escape(note), charts=charts)
     path.write_text(page, encoding="utf-8")
 
 

@@ -46,16 +46,17 @@ async def forecast(request: Request, _budget: BudgetHeader = None) -> Response:
     """Answer from the request alone."""
     services = services_of(request)
     running = services.require()
-    body = await read_json(request, services, ForecastRequest)
-    deadline = deadline_of(request, services, body.budget_ms, "/budget_ms")
-    check_horizon(body.horizon, running.engine.predictor, "/horizon")
-    check_levels(body.quantiles, running.engine.predictor, "/quantiles")
-    arguments = (body.series, services.limits, services.catalogue, services.settings.time_zone)
-    with services.metrics.timed(Stage.WINDOW):
-        if len(body.series) <= _OFFLOAD_SERIES:
-            named = to_windows(*arguments)
-        else:
-            named = await asyncio.to_thread(to_windows, *arguments)
-    return await answer_forecast(
-        request, services, running, named, body.horizon, body.quantiles, deadline
-    )
+    with services.room.visit() as visit:
+        body = await read_json(request, services, visit, ForecastRequest)
+        deadline = deadline_of(request, services, body.budget_ms, "/budget_ms")
+        check_horizon(body.horizon, running.engine.predictor, "/horizon")
+        check_levels(body.quantiles, running.engine.predictor, "/quantiles")
+        arguments = (body.series, services.limits, services.catalogue, services.settings.time_zone)
+        with services.metrics.timed(Stage.WINDOW):
+            if len(body.series) <= _OFFLOAD_SERIES:
+                named = to_windows(*arguments)
+            else:
+                named = await asyncio.to_thread(to_windows, *arguments)
+        return await answer_forecast(
+            request, services, running, named, body.horizon, body.quantiles, deadline
+        )

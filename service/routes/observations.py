@@ -32,18 +32,19 @@ async def observations(request: Request) -> ObservationsResponse:
     """Merge, then answer."""
     services = services_of(request)
     ingestion = services.require().ingestion
-    body = await read_json(request, services, ObservationsRequest)
-    sent = await asyncio.to_thread(
-        to_observations,
-        body.series,
-        services.limits,
-        services.catalogue,
-        arrival_ms=services.clock.now_ms(),
-    )
-    try:
-        result = await ingestion.merge_in_turn(sent.batch)
-    except JournalError as error:
-        raise StorageError(f"{error}; nothing of this request was kept") from error
+    with services.room.visit() as visit:
+        body = await read_json(request, services, visit, ObservationsRequest)
+        sent = await asyncio.to_thread(
+            to_observations,
+            body.series,
+            services.limits,
+            services.catalogue,
+            arrival_ms=services.clock.now_ms(),
+        )
+        try:
+            result = await ingestion.merge_in_turn(sent.batch)
+        except JournalError as error:
+            raise StorageError(f"{error}; nothing of this request was kept") from error
     return ObservationsResponse(
         accepted=result.accepted,
         merged=result.merged,

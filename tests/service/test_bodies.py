@@ -1,7 +1,11 @@
 """Whatever a body holds, it is read or refused; nothing else may come out of the decoder."""
 
 import json
-from contextlib import suppress
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from typing import Any
 
 from hypothesis import example, given
@@ -55,3 +59,39 @@ def test_a_request_with_any_value_in_any_field_is_read_or_refused(data):
     one[field] = data.draw(ANY_JSON)
     with suppress(MalformedBodyError, InvalidRequestError):
         read(json.dumps(body).encode())
+
+
+@contextmanager
+def counting_turns() -> Iterator[Callable[[], int]]:
+    """Gives how often another thread has got the interpreter since."""
+    turns = 0
+    going, ended = threading.Event(), threading.Event()
+
+    def take_turns() -> None:
+        nonlocal turns
+        while not ended.is_set():
+            turns += 1
+            going.set()
+            time.sleep(0)  # gives the interpreter back
+
+    interval_s = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    thread = threading.Thread(target=take_turns)
+    thread.start()
+    try:
+        assert going.wait(30)
+        yield lambda: turns
+    finally:
+        ended.set()
+        thread.join()
+        sys.setswitchinterval(interval_s)
+
+
+def test_other_threads_get_their_turn_while_a_large_body_is_decoded():
+    many = [series(cell=f"c{i}", kpis={"A": [0.5] * 4000}) for i in range(200)]
+    body = json.dumps(forecast_request(series=many)).encode()
+    with counting_turns() as turns:
+        before = turns()
+        _decode(body, ForecastRequest)
+        # One a series; the decoder alone would give one or two in all.
+        assert turns() - before > 50

@@ -141,7 +141,7 @@ def test_every_sample_of_a_request_is_in_the_batch_under_its_cell_and_kpi(cells)
     ]
     batch = observations(*many).batch
     expected = [
-        (one.cell, small_catalogue().canonical(kpi), float(value))  # type: ignore[arg-type]
+        (one.cell, small_catalogue().canonical(kpi), float(value))
         for one in many
         for kpi, values in one.kpis.items()
         for value in values

@@ -32,7 +32,7 @@ def make_result(cells: int = 2) -> ForecastResult:
         for index in range(cells)
     ]
     forecasts = SeasonalBaseline(load_catalogue()).predict(windows, 3, (0.1, 0.5, 0.9))
-    return ForecastResult(windows, forecasts, ())
+    return ForecastResult(windows, forecasts, (), {"RRU.PrbTotDl": "%"})
 
 
 @pytest.fixture
@@ -85,6 +85,8 @@ def test_html_draws_every_kpi_and_needs_nothing_from_outside(result, tmp_path):
     assert page.count('class="plotly-graph-div"') == 4
     assert "Forecast of 2 cells" in page
     assert 'src="http' not in page
+    assert '"title":{"text":"%"}' in page
+    assert "seasonal baseline 1</p>" in page
 
 
 def test_html_of_many_cells_says_that_it_shows_a_part(tmp_path):

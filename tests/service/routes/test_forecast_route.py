@@ -4,7 +4,7 @@ import threading
 
 import pytest
 
-from service import forecasting
+from service import answers
 from service.settings import Settings
 from tests.service.fakes import FakeClock, RepeatLast, forecast_request, series, serving
 
@@ -373,16 +373,33 @@ async def test_what_was_done_is_counted():
 
 async def test_a_large_answer_to_a_small_request_is_not_written_on_the_event_loop(monkeypatch):
     writers = []
-    write = forecasting.forecast_answer
+    write = answers.forecast_answer
 
     def spy(*arguments, **named):
         writers.append(threading.current_thread())
         return write(*arguments, **named)
 
-    monkeypatch.setattr(forecasting, "forecast_answer", spy)
+    monkeypatch.setattr("service.forecasting.forecast_answer", spy)
     levels = [0.05 + 0.009 * i for i in range(100)]
     async with serving() as client:
         small = await client.post("/v1/forecast", forecast_request())
         large = await client.post("/v1/forecast", forecast_request(horizon=48, quantiles=levels))
     assert small.status_code == large.status_code == 200
     assert [thread is threading.current_thread() for thread in writers] == [True, False]
+
+
+@pytest.mark.parametrize("path", ["/v1/forecast", "/v1/observations"])
+async def test_large_bodies_beyond_the_room_are_refused_until_one_is_answered(path):
+    settings = Settings(max_body_bytes=400_000)
+    body = forecast_request(series=[series(kpis={"RRU.PrbTotDl": [None] * 60_000})])
+    if path == "/v1/observations":
+        del body["horizon"]
+    async with serving(settings) as client:
+        with client.services.room.visit() as other:
+            other.grow(600_000)
+            refused = await client.post(path, body)
+        answered = await client.post(path, body)
+        assert client.services.room.taken_bytes == 0
+    problem(refused, 429)
+    assert refused.headers["retry-after"] == "1"
+    assert answered.status_code == 200
