@@ -509,6 +509,8 @@ def test_real_ericsson_file(shared: Path) -> None:
     assert by_name[f"{node},GNBCUCPFunction=1", "pmRrcConnLevelSamp"] == 180.0
     assert by_name[f"{node},GNBCUCPFunction=1", "RRC.ConnMean.EnDc"] == 0.0
     assert by_name[f"{node},ENodeBFunction=1", "RRC.ConnMean.BrEnb"] is None, "0 / 0 samples"
+    used = by_name[f"{node},GNBDUFunction=1,NRCellDU=32", "RRU.PrbTotUl"]
+    assert used == pytest.approx(100 * 2_520 / 816_482_268)
 
 
 DERIVED = {
@@ -522,6 +524,8 @@ DERIVED = {
     "RRC.ConnMean.BrEnb",
     "RRU.PrbLicensedUsedDl",
     "RRU.PrbLicensedUsedUl",
+    "RRU.PrbTotDl",
+    "RRU.PrbTotUl",
 }
 
 
