@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 import yaml
 
+from kpi.store import StoreLimits
 from service.settings import PREFIX, Settings
 from tests.helm.conftest import CHART, Helm
 
@@ -29,6 +30,12 @@ def pod(objects: list[dict[str, Any]]) -> Any:
 def container(objects: list[dict[str, Any]]) -> Any:
     (only,) = pod(objects)["containers"]
     return only
+
+
+def gibibytes(quantity: str) -> float:
+    """Bytes of a quantity as the chart's values write them."""
+    assert quantity.endswith("Gi")
+    return float(quantity.removesuffix("Gi")) * 2**30
 
 
 def environment(objects: list[dict[str, Any]]) -> dict[str, str]:
@@ -129,6 +136,24 @@ def test_requests_in_flight_can_end_before_the_pod_is_killed(helm: Helm) -> None
     assert pod(helm.template())["terminationGracePeriodSeconds"] > drain_seconds
 
 
+def test_memory_of_the_default_settings_fits_the_limit(helm: Helm) -> None:
+    settings = Settings()
+    limits = StoreLimits(settings.max_cells, settings.history_steps, settings.max_kpis)
+    store_bytes = settings.max_cells * limits.stated_bytes_per_cell(settings.max_kpis)
+    # What docs/operations.md says of the model and of decoding.
+    needed_bytes = 0.4e9 + store_bytes + 18 * settings.max_body_bytes
+    limit = container(helm.template())["resources"]["limits"]["memory"]
+    assert gibibytes(limit) > needed_bytes
+
+
+@pytest.mark.parametrize("place", ["size", "ephemeralSizeLimit"])
+def test_the_journal_of_a_full_store_fits_its_volume(place: str) -> None:
+    values = yaml.safe_load((CHART / "values.yaml").read_text())
+    settings = Settings()
+    samples = 2 * settings.max_cells * settings.history_steps * settings.max_kpis
+    assert gibibytes(values["persistence"][place]) > 8 * samples
+
+
 def test_an_emptied_probe_is_left_out(helm: Helm) -> None:
     assert "startupProbe" not in container(helm.template({"startupProbe": None}))
 
@@ -181,7 +206,7 @@ def test_persistence_makes_a_claim_and_replaces_rather_than_rolls(helm: Helm) ->
     objects = helm.template({"persistence": {"enabled": True, "storageClassName": "fast"}})
     claim = of_kind(objects, "PersistentVolumeClaim")
     assert claim["spec"]["storageClassName"] == "fast"
-    assert claim["spec"]["resources"] == {"requests": {"storage": "2Gi"}}
+    assert claim["spec"]["resources"] == {"requests": {"storage": "5Gi"}}
     volumes = {each["name"]: each for each in pod(objects)["volumes"]}
     assert volumes["journal"]["persistentVolumeClaim"] == {"claimName": claim["metadata"]["name"]}
     assert of_kind(objects, "Deployment")["spec"]["strategy"] == {"type": "Recreate"}
