@@ -6,6 +6,7 @@ chart is drawn.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
@@ -26,7 +27,12 @@ LEAST_HISTORY_STEPS = 96
 
 
 def fan_chart(
-    window: KpiWindow, forecast: Forecast, row: int, actual: NDArray[np.float32] | None = None
+    window: KpiWindow,
+    forecast: Forecast,
+    row: int,
+    *,
+    unit: str = "",
+    actual: NDArray[np.float32] | None = None,
 ) -> go.Figure:
     """Chart of one KPI.
 
@@ -34,6 +40,7 @@ def fan_chart(
         window: What the forecast was made from; its end is shown.
         forecast: The forecast, K KPIs.
         row: Which of the KPIs.
+        unit: Its unit, for the axis.
         actual: (K, H) what came, where it is known.
     """
     import plotly.graph_objects as go
@@ -60,14 +67,32 @@ def fan_chart(
         x=coming,
         y=_plain(quantiles[:, middle]),
         line={"color": BLUE, "width": 2},
-        name=f"quantile {forecast.levels[middle]:g}",
+        name="median"
+        if forecast.levels[middle] == 0.5
+        else f"quantile {forecast.levels[middle]:g}",
     )
     seen = window.values[row, -shown:] if shown else window.values[row, :0]
     times = past
     if actual is not None:
         seen, times = np.concatenate([seen, actual[row]]), past + coming
     figure.add_scatter(x=times, y=_plain(seen), line={"color": INK, "width": 1.5}, name="measured")
-    return styled(figure, f"{window.cell} · {window.kpis[row]}")
+    return styled(figure, f"{window.cell} · {window.kpis[row]}", "time (UTC)", shown_unit(unit))
+
+
+def shown_unit(unit: str) -> str:
+    """A unit as people read it: nothing for a pure number, whose unit is 1."""
+    return "" if unit == "1" else unit
+
+
+def to_html(figures: Iterable[go.Figure]) -> str:
+    """Charts for a page, one below the other; the first brings the library that draws them."""
+    parts: list[str] = [
+        figure.to_html(
+            full_html=False, include_plotlyjs=(index == 0), config={"displaylogo": False}
+        )
+        for index, figure in enumerate(figures)
+    ]
+    return "\n".join(parts)
 
 
 def styled(figure: go.Figure, title: str, x_title: str = "", y_title: str = "") -> go.Figure:
@@ -76,10 +101,10 @@ def styled(figure: go.Figure, title: str, x_title: str = "", y_title: str = "") 
         template="plotly_white",
         title={"text": title, "font": {"size": 15}},
         height=360,
-        margin={"l": 60, "r": 20, "t": 50, "b": 40},
+        margin={"l": 70, "r": 20, "t": 50, "b": 40},
         xaxis_title=x_title,
         yaxis_title=y_title,
-        legend={"orientation": "h", "y": -0.2},
+        legend={"orientation": "h", "y": -0.25},
     )
 
 

@@ -8,6 +8,7 @@ Axis legend: K KPIs, T samples, H steps, Q levels.
 
 from __future__ import annotations
 
+import math
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -52,6 +53,16 @@ class BacktestConfig:
             raise DataError(f"expected a horizon of at least 1 step, got {self.horizon}")
         if not 0 < self.test_ratio < 1:
             raise DataError(f"expected a test ratio between 0 and 1, got {self.test_ratio}")
+        if self.stride is not None and self.stride < 1:
+            raise DataError(f"expected a stride of at least 1 step, got {self.stride}")
+        if self.max_origins < 1:
+            raise DataError(f"expected at least one origin a cell, got {self.max_origins}")
+
+    @property
+    def enough_steps(self) -> int:
+        """A history of this many samples has an origin."""
+        in_test_part = math.ceil((self.horizon + 0.5) / self.test_ratio)
+        return max(self.min_context_steps + self.horizon, in_test_part)
 
 
 @dataclass(frozen=True)
@@ -72,6 +83,12 @@ class Score:
     last_lead: int
     accuracy: Accuracy
 
+    @property
+    def leads(self) -> str:
+        """The steps ahead that this line counts, in words."""
+        one = self.first_lead == self.last_lead
+        return str(self.first_lead) if one else f"{self.first_lead} to {self.last_lead}"
+
 
 @dataclass(frozen=True)
 class Example:
@@ -84,13 +101,23 @@ class Example:
 
 @dataclass(frozen=True)
 class BacktestResult:
-    """Scores by model, KPI and leads, and a few examples of the first model."""
+    """How the forecasters did.
+
+    Attributes:
+        config: What was tested.
+        scores: By model, KPI and leads.
+        examples: A few forecasts of the first model.
+        cells: Number of cells.
+        origins: Number of origins over all cells.
+        step_seconds: The sampling steps of the cells.
+    """
 
     config: BacktestConfig
     scores: Sequence[Score]
     examples: Sequence[Example]
     cells: int
     origins: int
+    step_seconds: tuple[float, ...]
 
     def overall(self) -> list[Score]:
         """Scores over the whole horizon, one a model and KPI, best WQL first within a KPI."""
@@ -101,7 +128,13 @@ class BacktestResult:
         lines = [
             Score(model, kpi, 1, self.config.horizon, total) for (kpi, model), total in sums.items()
         ]
-        return sorted(lines, key=lambda line: (line.kpi, line.accuracy.wql))
+        return sorted(lines, key=_best_first)
+
+
+def _best_first(line: Score) -> tuple[str, bool, float]:
+    """Order of the lines of a KPI; a WQL that is no number, since all targets are zero, is last."""
+    wql = line.accuracy.wql
+    return line.kpi, math.isnan(wql), 0.0 if math.isnan(wql) else wql
 
 
 def origins_of(window: KpiWindow, config: BacktestConfig) -> list[int]:
@@ -142,8 +175,9 @@ def backtest(
     if not cuts:
         longest = max((window.steps for window in windows), default=0)
         raise DataError(
-            f"expected a cell with at least {config.min_context_steps + config.horizon} samples "
-            f"for one origin and a horizon of {config.horizon}; the longest has {longest}"
+            f"expected a cell with at least {config.enough_steps} samples for one origin with a "
+            f"horizon of {config.horizon} in the last {config.test_ratio:.0%}; the longest has "
+            f"{longest}"
         )
     buckets = lead_buckets(config.horizon)
     sums: dict[tuple[str, str, int], Accuracy] = {}
@@ -170,7 +204,8 @@ def backtest(
         Score(model, kpi, *buckets[bucket], total) for (model, kpi, bucket), total in sums.items()
     ]
     cells = len({window.cell for window, _ in cuts})
-    return BacktestResult(config, scores, examples, cells, len(cuts))
+    steps = tuple(sorted({window.step_seconds for window, _ in cuts}))
+    return BacktestResult(config, scores, examples, cells, len(cuts), steps)
 
 
 class _NaiveErrors:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from datetime import timedelta
 from pathlib import Path
 
 from rich.console import Console
@@ -52,12 +53,11 @@ def train_with_progress(options: TrainOptions, catalogue: Catalogue, console: Co
         BarColumn(),
         MofNCompleteColumn(),
         TextColumn("loss {task.fields[loss]} validation {task.fields[validation]}"),
-        TextColumn("{task.fields[speed]} steps/s"),
-        TimeRemainingColumn(),
+        TextColumn("{task.fields[speed]} steps/s, {task.fields[left]} left"),
     )
     with ProgressBar(*columns, console=console) as bar:
         task = bar.add_task(
-            "training", total=options.fit.steps, loss="-", validation="-", speed="-"
+            "training", total=options.fit.steps, loss="-", validation="-", speed="-", left="-"
         )
 
         def show(progress: Progress) -> None:
@@ -68,6 +68,7 @@ def train_with_progress(options: TrainOptions, catalogue: Catalogue, console: Co
                 loss=f"{progress.loss:.4f}",
                 validation="-" if validation is None else f"{validation:.4f}",
                 speed=f"{progress.steps_per_second:.2f}",
+                left=str(timedelta(seconds=round(progress.seconds_left))),
             )
 
         train(options, catalogue, unreadable, show)
@@ -114,7 +115,8 @@ def backtest_with_progress(
         )
     console.print(result_table(result))
     if report:
-        write_report(result, report, f"Backtest of {checkpoint.name} {checkpoint.version}")
+        title = f"Backtest of {checkpoint.name} {checkpoint.version}"
+        write_report(result, report, title, catalogue)
         console.print(f"report written to {report}", markup=False, highlight=False)
     return len(unreadable.errors)
 
@@ -122,8 +124,9 @@ def backtest_with_progress(
 def result_table(result: BacktestResult) -> Table:
     """Scores by KPI, best first, then the best model's WQL by lead."""
     table = Table(title=f"{result.cells} cells, {result.origins} origins", title_justify="left")
-    for name in ("KPI", "model", "leads"):
-        table.add_column(name)
+    for name in ("KPI", "model"):
+        table.add_column(name, overflow="fold")
+    table.add_column("steps ahead", no_wrap=True)
     for name in ("WQL", "MASE", "WAPE", "coverage"):
         table.add_column(name, justify="right")
     lines = [(line, True) for line in result.overall()]
@@ -134,7 +137,7 @@ def result_table(result: BacktestResult) -> Table:
         table.add_row(
             escape(line.kpi),
             escape(line.model),
-            f"{line.first_lead} to {line.last_lead}",
+            line.leads,
             f"{scores.wql:.4f}",
             f"{scores.mase:.3f}",
             f"{scores.wape:.1%}",

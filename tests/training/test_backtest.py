@@ -137,7 +137,38 @@ def test_a_history_too_short_is_refused_with_what_is_needed(make_window):
         backtest([Clairvoyant([])], [make_window(steps=40)], CONFIG)
 
 
-@pytest.mark.parametrize("change", [{"horizon": 0}, {"test_ratio": 0.0}, {"test_ratio": 1.0}])
+@pytest.mark.parametrize("ratio", [0.05, 0.3, 0.5, 0.9])
+@pytest.mark.parametrize("horizon", [1, 12, 24, 192])
+def test_as_many_samples_as_it_asks_for_are_enough(make_window, horizon, ratio):
+    config = BacktestConfig(horizon=horizon, test_ratio=ratio)
+    assert origins_of(make_window(steps=config.enough_steps), config)
+
+
+class Nobody(Clairvoyant):
+    """Forecasts nothing at all."""
+
+    def predict(self, windows, horizon, levels):
+        answers = super().predict(windows, horizon, levels)
+        return [replace(a, values=np.full_like(a.values, np.nan)) for a in answers]
+
+
+def test_a_score_that_is_no_number_comes_last(windows):
+    predictors = [Nobody(windows, "nobody"), Clairvoyant(windows)]
+    result = backtest(predictors, windows, CONFIG)
+    assert [line.model for line in result.overall()] == ["clairvoyant", "nobody"] * 2
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"horizon": 0},
+        {"test_ratio": 0.0},
+        {"test_ratio": 1.0},
+        {"stride": 0},
+        {"stride": -1},
+        {"max_origins": 0},
+    ],
+)
 def test_impossible_settings_are_refused(change):
     with pytest.raises(DataError, match="expected"):
         replace(CONFIG, **change)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from html.parser import HTMLParser
 
+import numpy as np
 import pytest
 
 from model.baseline import SeasonalBaseline
@@ -17,7 +19,7 @@ def page(make_window, catalogue, tmp_path):
     predictors = [SeasonalBaseline(catalogue), SeasonalBaseline(catalogue, ("last value",))]
     result = backtest(predictors, windows, BacktestConfig(horizon=12))
     path = tmp_path / "reports" / "backtest.html"
-    write_report(result, path, "Backtest of <mine>")
+    write_report(result, path, "Backtest of <mine>", catalogue)
     return path.read_text(encoding="utf-8")
 
 
@@ -46,6 +48,40 @@ def test_the_headline_names_the_best_forecaster_and_its_lead(page):
 def test_scores_and_charts_are_there(page):
     assert "<th>WQL</th>" in page
     assert page.count('class="plotly-graph-div"') == 2 + 6
+
+
+def test_every_score_is_told_by_steps_ahead(page):
+    assert "<h2>seasonal baseline by steps ahead</h2>" in page
+    table = page.split("by steps ahead</h2>")[1].split("</table>")[0]
+    for column in ("WQL", "MASE", "WAPE", "coverage"):
+        assert f"<th>{column}</th>" in table
+    rows = [row.split("<td>")[2].split("<")[0] for row in table.split("<tr>")[2:]]
+    assert (rows[0], rows[-1].split()[-1]) == ("1", "12")
+
+
+def test_the_page_tells_step_and_unit(page):
+    assert "12 steps of 3600 s" in page
+    assert " %</td>" in page
+
+
+def test_examples_show_every_kpi_in_turn(make_window, catalogue, tmp_path):
+    windows = [make_window(0, kpis=("RRU.PrbTotDl", "RRU.PrbTotUl"))]
+    result = backtest([SeasonalBaseline(catalogue)], windows, BacktestConfig(horizon=12))
+    path = tmp_path / "backtest.html"
+    write_report(result, path, "Backtest", catalogue)
+    charts = path.read_text(encoding="utf-8")
+    for kpi in ("RRU.PrbTotDl", "RRU.PrbTotUl"):
+        assert charts.count(f"cell=0 \\u00b7 {kpi}") == 3
+
+
+def test_a_kpi_of_zeros_has_no_best_forecaster(make_window, catalogue, tmp_path):
+    window = make_window(0)
+    idle = replace(window, values=np.zeros_like(window.values))
+    predictors = [SeasonalBaseline(catalogue), SeasonalBaseline(catalogue, ("last value",))]
+    result = backtest(predictors, [idle], BacktestConfig(horizon=12))
+    path = tmp_path / "backtest.html"
+    write_report(result, path, "Backtest", catalogue)
+    assert "so none is better" in path.read_text(encoding="utf-8")
 
 
 def test_names_are_escaped(page):
