@@ -335,14 +335,14 @@ def main() -> None:
 
 @contextmanager
 def _plain_errors() -> Iterator[None]:
-    """Errors of our own packages become one line on stderr and exit status 2."""
+    """Errors of our own packages, of values and of files: one line on stderr, exit status 2."""
     try:
         yield
     except KeyboardInterrupt:
         raise typer.Exit(STOPPED) from None
     except Exception as error:
         ours = any(c.__module__.split(".")[0] in OUR_PACKAGES for c in type(error).__mro__)
-        if not ours and not isinstance(error, ValueError):
+        if not ours and not isinstance(error, ValueError | OSError):
             raise
         sys.stderr.write(f"rancast: {error}\n")
         raise typer.Exit(UNUSABLE) from error

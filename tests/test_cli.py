@@ -98,6 +98,12 @@ def test_a_bad_file_is_named_and_the_exit_code_says_so(history, checkpoint, tmp_
         (("forecast", "HISTORY", "--catalogue", "none.toml"), "none.toml"),
         (("train", "--out", "x.safetensors", "--preset", "huge"), "nano"),
         (("backtest", "CHECKPOINT", "HISTORY", "--horizon", "5000"), "5000"),
+        (("backtest", "CHECKPOINT", "HISTORY", "--stride", "-3"), "stride"),
+        (("backtest", "CHECKPOINT", "HISTORY", "--max-origins", "0"), "origin"),
+        (("backtest", "CHECKPOINT", "HISTORY", "--report", "CHECKPOINT/x.html"), "File exists"),
+        (("train", "--out", "CHECKPOINT/x.safetensors", "--preset", "nano"), "File exists"),
+        (("train", "--out", "x.safetensors", "--patience", "0"), "patience"),
+        (("train", "--out", "."), "directory"),
         (("simulate", "--out", "x", "--cells", "0"), "cells"),
         (("simulate", "--out", "x", "--start", "yesterday"), "yesterday"),
         (("demo", "--data", "nowhere"), "nowhere"),
@@ -109,7 +115,9 @@ def test_unusable_input_is_told_in_one_line(
 ):
     monkeypatch.chdir(tmp_path)
     known = {"HISTORY": str(history), "CHECKPOINT": str(checkpoint)}
-    given = [known.get(argument, argument) for argument in arguments]
+    given = [
+        "/".join(known.get(part, part) for part in argument.split("/")) for argument in arguments
+    ]
     if given[0] in ("forecast",) and "--checkpoint" not in given:
         given += ["--checkpoint", str(checkpoint)]
     result = run(*given, code=2)
