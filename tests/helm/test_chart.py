@@ -116,7 +116,7 @@ def test_writable_places_are_volumes(helm: Helm) -> None:
     volumes = {each["name"]: each for each in pod(objects)["volumes"]}
     assert mounts == {"/var/lib/rancast": "journal", "/tmp": "tmp"}
     assert "emptyDir" in volumes["tmp"]
-    assert volumes["journal"]["emptyDir"] == {"sizeLimit": "1Gi"}
+    assert volumes["journal"]["emptyDir"] == {"sizeLimit": "5Gi"}
     assert environment(objects)["RANCAST_JOURNAL_PATH"].startswith("/var/lib/rancast/")
 
 
