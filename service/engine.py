@@ -186,6 +186,8 @@ class Engine:
         if job.timer is not None:
             job.timer.cancel()
         self._jobs.discard(job)
+        # It may stand in the queue until the model is free; its samples need not wait with it.
+        job.windows = ()
         self._show_depth()
 
     def _expire(self, job: _Job) -> None:

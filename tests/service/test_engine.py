@@ -1,5 +1,7 @@
 import asyncio
+import gc
 import math
+import weakref
 from contextlib import asynccontextmanager
 
 import numpy as np
@@ -210,6 +212,21 @@ async def test_a_cancelled_request_leaves_the_queue():
         b.model.gate.set()
         await asyncio.gather(holder, other)
     assert b.batches() == [["holder"], ["other"]]
+
+
+async def test_a_request_that_has_left_keeps_no_samples_while_the_model_is_busy():
+    async with bench() as it:
+        holder = await it.occupy()
+        one = window("gone")
+        samples = weakref.ref(one.values)
+        answer = it.submit([one])
+        del one
+        answer.cancel()
+        await asyncio.sleep(0)
+        gc.collect()
+        assert samples() is None
+        it.model.gate.set()
+        await holder
 
 
 async def test_the_depth_of_the_queue_counts_windows_and_returns_to_zero():
