@@ -13,7 +13,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -33,6 +33,7 @@ HOST = "127.0.0.1"
 DEFAULT_PORT = 8080
 HORIZON_STEPS = 24
 SHOWN_STEPS = 8
+LISTED_CELLS = 1_000
 START_TIMEOUT_SECONDS = 300.0
 POLL_SECONDS = 0.5
 STOP_TIMEOUT_SECONDS = 20.0
@@ -184,19 +185,18 @@ def _stop(process: subprocess.Popen[bytes]) -> None:
 
 
 def _wait_for_cells(demo: _Demo, console: Console) -> None:
-    """Wait until the service is ready and holds cells whose number no longer grows."""
+    """Wait until the service is ready and holds cells whose histories no longer grow."""
     deadline = time.monotonic() + START_TIMEOUT_SECONDS
-    last = -1.0
+    last: list[tuple[str, str]] = []
     with console.status("starting") as status, httpx.Client(base_url=demo.base_url) as client:
         while time.monotonic() < deadline:
             demo.check()
             held = _held(client)
-            if held is not None:
-                cells, newest = held
-                if cells and newest == last:
-                    return
-                last = newest
-                status.update(f"{cells} cells read")
+            if held and held == last:
+                return
+            last = held
+            if held:
+                status.update(f"{len(held)} cells read")
             time.sleep(2 * POLL_SECONDS)
     raise StartupError(
         f"no cell was read within {START_TIMEOUT_SECONDS:g} s; the lines above say which files "
@@ -204,32 +204,50 @@ def _wait_for_cells(demo: _Demo, console: Console) -> None:
     )
 
 
-def _held(client: httpx.Client) -> tuple[int, float] | None:
-    """Number of cells listed, and the sum of their newest samples; None before readiness."""
+def _held(client: httpx.Client) -> list[tuple[str, str]]:
+    """First and last sample of each cell listed; none before readiness."""
     try:
-        if client.get("/readyz").status_code != 200:
-            return None
-        cells = client.get("/v1/cells", params={"limit": 1000}).json()["cells"]
-    except httpx.TransportError:
-        return None
-    return len(cells), float(len(cells)) + sum(hash(cell["first"] + cell["last"]) for cell in cells)
+        if client.get("/readyz").status_code != httpx.codes.OK:
+            return []
+        answer = client.get("/v1/cells", params={"limit": LISTED_CELLS})
+        answer.raise_for_status()
+    except httpx.HTTPError:
+        return []
+    return [(cell["first"], cell["last"]) for cell in answer.json()["cells"]]
 
 
 def _show(demo: _Demo, console: Console) -> None:
-    """Print the address, one forecast, and how to ask for it."""
+    """Print the address, one forecast, and how to ask for it.
+
+    Raises:
+        StartupError: The service did not answer.
+    """
     with httpx.Client(base_url=demo.base_url, timeout=30) as client:
-        cells = client.get("/v1/cells", params={"limit": 1000}).json()["cells"]
+        listed = _ask(client, "/v1/cells", {"limit": LISTED_CELLS})
+        cells = listed["cells"]
         cell = max(cells, key=lambda entry: entry["last"])
         path = f"/v1/cells/{quote(cell['cell'], safe='')}/forecast"
-        answer = client.get(
-            path, params={"horizon": HORIZON_STEPS, "kpi": _shown_kpi(cell["kpis"])}
-        )
-        answer.raise_for_status()
-    console.print(f"\nrancast answers on [bold]{demo.base_url}[/]  ({len(cells)} cells)\n")
-    console.print(_forecast_table(answer.json()["forecasts"][0]))
+        question: dict[str, str | int] = {
+            "horizon": HORIZON_STEPS,
+            "kpi": _shown_kpi(cell["kpis"]),
+        }
+        answer = _ask(client, path, question)
+    count = f"{len(cells)}{' or more' if listed['next'] else ''} cells"
+    console.print(f"\nrancast answers on [bold]{demo.base_url}[/]  ({count})\n")
+    console.print(_forecast_table(answer["forecasts"][0]))
     url = f"{demo.base_url}{path}?horizon={HORIZON_STEPS}"
     console.print(f"\n  curl '{url}'\n", soft_wrap=True, markup=False)
     console.print("Ctrl-C stops it.")
+
+
+def _ask(client: httpx.Client, path: str, question: Mapping[str, str | int]) -> Any:
+    """The body of an answer."""
+    try:
+        answer = client.get(path, params=question)
+        answer.raise_for_status()
+    except httpx.HTTPError as error:
+        raise StartupError(f"the service did not answer {path}: {error}") from error
+    return answer.json()
 
 
 def _shown_kpi(kpis: Sequence[str]) -> str:
