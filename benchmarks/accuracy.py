@@ -5,7 +5,7 @@ traces: hourly LTE volume, two-minute PRB use, per-second downlink rate); where 
 benchmark says so and measures nothing. Every opponent gets the quantiles of its own residuals on
 the training windows; the forecaster is zero-shot.
 
-    python -m benchmarks.accuracy [--quick] [--json] [--checkpoint FILE]
+    python -m benchmarks.accuracy [--quick] [--json]
 """
 
 from __future__ import annotations
