@@ -21,6 +21,8 @@ from service.metrics import Stage
 from service.room import SMALL_BYTES, Visit
 
 JSON_MEDIA_TYPE = "application/json"
+# A client that says nothing for so long in the middle of its body is taken for gone.
+STALLED_S = 30.0
 
 Body = TypeVar("Body", bound=BaseModel)
 
@@ -40,7 +42,7 @@ async def read_json(request: Request, services: Services, visit: Visit, model: t
         MediaTypeError: It is not JSON by its content type, or it is compressed.
         TooLargeError: It is larger than the limit, whatever its Content-Length said.
         OverloadedError: Other large bodies leave no room for it.
-        ClientGoneError: The client left before it was whole.
+        ClientGoneError: The client left, or fell silent, before it was whole.
         MalformedBodyError: It is not JSON.
         InvalidRequestError: It is JSON of another shape.
     """
@@ -67,20 +69,24 @@ def _check_type(request: Request) -> None:
 async def _read_bounded(request: Request, most_bytes: int, visit: Visit) -> bytes:
     """The whole body; stops reading as soon as it is clear that it is too large, or has no room."""
     stated = request.headers.get("content-length", "")
-    if stated.isdecimal():
-        if int(stated) > most_bytes:
-            raise TooLargeError(f"expected a body of at most {most_bytes} bytes, got {stated}")
-        visit.grow(int(stated))
+    if stated.isdecimal() and int(stated) > most_bytes:
+        raise TooLargeError(f"expected a body of at most {most_bytes} bytes, got {stated}")
     chunks: list[bytes] = []
     size = 0
     while True:
-        message = await request.receive()
+        try:
+            message = await asyncio.wait_for(request.receive(), STALLED_S)
+        except TimeoutError:
+            raise ClientGoneError(
+                f"the client sent nothing for {STALLED_S:g} s in the middle of its body"
+            ) from None
         if message["type"] == "http.disconnect":
             raise ClientGoneError("the client left in the middle of its body")
         chunk = message.get("body", b"")
         size += len(chunk)
         if size > most_bytes:
             raise TooLargeError(f"expected a body of at most {most_bytes} bytes, got more")
+        # Room is taken for what has come, not for what was announced: words cost nothing.
         visit.grow(size)
         chunks.append(chunk)
         if not message.get("more_body", False):

@@ -17,6 +17,7 @@ from service.container import services_of
 from service.errors import (
     ANSWERS,
     Answer,
+    ClientGoneError,
     DeadlineError,
     Fault,
     InvalidRequestError,
@@ -99,7 +100,7 @@ def _headers(error: RequestError) -> dict[str, str]:
         return {"Retry-After": str(error.retry_after_s)}
     if isinstance(error, NotReadyError):
         return {"Retry-After": str(_NOT_READY_RETRY_S)}
-    if isinstance(error, TooLargeError):
+    if isinstance(error, TooLargeError | ClientGoneError):
         # The rest of the body was not read; the connection cannot be used again.
         return {"Connection": "close"}
     return {}

@@ -1,5 +1,6 @@
 """Whatever a body holds, it is read or refused; nothing else may come out of the decoder."""
 
+import asyncio
 import json
 import sys
 import threading
@@ -8,11 +9,14 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from typing import Any
 
+import pytest
+from fastapi import Request
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from service.bodies import _decode
-from service.errors import InvalidRequestError, MalformedBodyError, RequestError
+from service.bodies import _decode, _read_bounded
+from service.errors import ClientGoneError, InvalidRequestError, MalformedBodyError, RequestError
+from service.room import SMALL_BYTES, BodyRoom
 from service.schemas import ForecastRequest
 from service.series import SeriesLimits, to_windows
 from tests.service.fakes import forecast_request, series, small_catalogue
@@ -95,3 +99,18 @@ def test_other_threads_get_their_turn_while_a_large_body_is_decoded():
         _decode(body, ForecastRequest)
         # One a series; the decoder alone would give one or two in all.
         assert turns() - before > 50
+
+
+@pytest.mark.anyio
+async def test_a_client_that_falls_silent_in_its_body_is_let_go_and_its_room_is_free(monkeypatch):
+    monkeypatch.setattr("service.bodies.STALLED_S", 0.001)
+    room = BodyRoom(10 * SMALL_BYTES)
+    chunks = [{"type": "http.request", "body": b" " * 2 * SMALL_BYTES, "more_body": True}]
+
+    async def receive() -> dict[str, Any]:
+        return chunks.pop() if chunks else await asyncio.Future()
+
+    request = Request({"type": "http", "headers": []}, receive)
+    with pytest.raises(ClientGoneError, match="nothing for"), room.visit() as visit:
+        await _read_bounded(request, 10 * SMALL_BYTES, visit)
+    assert room.taken_bytes == 0
