@@ -225,7 +225,7 @@ def _show(demo: _Demo, console: Console) -> None:
     with httpx.Client(base_url=demo.base_url, timeout=30) as client:
         listed = _ask(client, "/v1/cells", {"limit": LISTED_CELLS})
         cells = listed["cells"]
-        cell = max(cells, key=lambda entry: entry["last"])
+        cell = max(cells, key=_interest)
         path = f"/v1/cells/{quote(cell['cell'], safe='')}/forecast"
         question: dict[str, str | int] = {
             "horizon": HORIZON_STEPS,
@@ -250,6 +250,12 @@ def _ask(client: httpx.Client, path: str, question: Mapping[str, str | int]) -> 
     return answer.json()
 
 
+def _interest(cell: dict[str, Any]) -> tuple[bool, timedelta]:
+    """Which cell to show: one that reports the best known KPI, with the longest history."""
+    history = datetime.fromisoformat(cell["last"]) - datetime.fromisoformat(cell["first"])
+    return BEST_KNOWN_KPI in cell["kpis"], history
+
+
 def _shown_kpi(kpis: Sequence[str]) -> str:
     """The downlink PRB use where it is reported, since everyone knows it, else the first KPI."""
     return BEST_KNOWN_KPI if BEST_KNOWN_KPI in kpis else kpis[0]
@@ -270,7 +276,7 @@ def _forecast_table(forecast: dict[str, Any]) -> Table:
         table.add_column(f"quantile {level}", justify="right")
     rows = zip(*quantiles.values(), strict=True)
     for step, values in enumerate(list(rows)[:SHOWN_STEPS], start=1):
-        cells = ("-" if value is None else f"{value:.1f}" for value in values)
+        cells = ("-" if value is None else f"{value:.4g}" for value in values)
         table.add_row(str(step), *cells)
     return table
 
