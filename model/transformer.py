@@ -32,6 +32,9 @@ from model.predictor import ContextSpan, Forecast, ModelIdentity, Rung
 from model.quantiles import as_float32, at_levels, check_levels, within_limits
 
 MAX_BATCH_WINDOWS = 32
+MAX_BATCH_SERIES = 512
+"""Bounds memory where cells report hundreds of counters; one window is never divided."""
+
 LAG_WEEKS = 4
 FEWEST_SAMPLES = 2
 MAX_HISTORY_STEPS = 6_000
@@ -86,9 +89,10 @@ class TransformerPredictor:
                 continue
             patches = tokens.context_patches(self.config, window.steps)
             groups[window.step_ms, len(window.kpis), patches].append(index)
-        for members in groups.values():
-            for begin in range(0, len(members), MAX_BATCH_WINDOWS):
-                chunk = members[begin : begin + MAX_BATCH_WINDOWS]
+        for (_, kpis, _), members in groups.items():
+            size = max(1, min(MAX_BATCH_WINDOWS, MAX_BATCH_SERIES // kpis))
+            for begin in range(0, len(members), size):
+                chunk = members[begin : begin + size]
                 answered = self._predict_alike([windows[i] for i in chunk], horizon, levels)
                 forecasts.update(zip(chunk, answered, strict=True))
         return [forecasts[index] for index in range(len(windows))]

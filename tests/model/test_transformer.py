@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from kpi.window import KpiWindow
 from model.errors import HorizonError, LevelError
 from model.forecaster import Forecaster
 from model.predictor import Rung
@@ -37,6 +38,22 @@ def test_more_windows_than_a_batch_holds_are_all_answered_in_order(predictor, ma
     windows = [make_window(seed, steps=48) for seed in range(70)]
     forecasts = predictor.predict(windows, 4, LEVELS)
     assert [forecast.cell for forecast in forecasts] == [window.cell for window in windows]
+
+
+@pytest.mark.parametrize(("kpis", "most"), [(1, 32), (16, 32), (100, 5), (600, 1)])
+def test_cells_of_many_kpis_go_through_in_smaller_batches(predictor, monkeypatch, kpis, most):
+    sizes = []
+
+    def note(windows, *_):
+        sizes.append(len(windows))
+        return [None] * len(windows)
+
+    monkeypatch.setattr(predictor, "_predict_alike", note)
+    names = tuple(f"Kpi{number}" for number in range(kpis))
+    window = KpiWindow("cell", names, 0, 900_000, np.ones((kpis, 4), np.float32))
+    predictor.predict([window] * 40, 4, LEVELS)
+    assert sum(sizes) == 40
+    assert max(sizes) == most
 
 
 def test_missing_samples_in_front_are_the_same_as_no_samples(predictor, make_window):
