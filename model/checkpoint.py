@@ -16,8 +16,8 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from safetensors import SafetensorError, safe_open
-from safetensors.torch import save
+from safetensors import SafetensorError
+from safetensors.torch import load, save
 from torch import Tensor
 
 from model.config import ForecasterConfig
@@ -108,26 +108,31 @@ def load_checkpoint(path: Path) -> Checkpoint:
             format.
     """
     try:
-        with safe_open(path, framework="pt") as file:
-            metadata = file.metadata() or {}
-            weights = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+        # Read once, so that the digest is that of these weights even where the file is replaced.
+        content = path.read_bytes()
+        weights = load(content)
+        header_bytes = int.from_bytes(content[:8], "little")
+        metadata = json.loads(content[8 : 8 + header_bytes]).get("__metadata__", {})
     except FileNotFoundError as error:
         raise CheckpointError(f"expected a checkpoint at {path}, found no file") from error
     except (SafetensorError, OSError, ValueError) as error:
         raise CheckpointError(
             f"{path} is not a whole safetensors file ({error}); copy it again or train it again"
         ) from error
-    return _from_metadata(path, metadata, weights)
+    return _from_metadata(path, metadata, weights, _digest(content))
 
 
 def file_digest(path: Path) -> str:
     """`sha256:…` of a file's bytes."""
-    with path.open("rb") as file:
-        return f"sha256:{hashlib.file_digest(file, 'sha256').hexdigest()}"
+    return _digest(path.read_bytes())
+
+
+def _digest(content: bytes) -> str:
+    return f"sha256:{hashlib.sha256(content).hexdigest()}"
 
 
 def _from_metadata(
-    path: Path, metadata: Mapping[str, str], weights: Mapping[str, Tensor]
+    path: Path, metadata: Mapping[str, str], weights: Mapping[str, Tensor], digest: str
 ) -> Checkpoint:
     if metadata.get("format") != FORMAT:
         raise CheckpointError(
@@ -146,7 +151,7 @@ def _from_metadata(
             training=json.loads(metadata["training"]),
             evaluation=json.loads(metadata["evaluation"]),
             calibration=json.loads(metadata["calibration"]),
-            digest=file_digest(path),
+            digest=digest,
         )
     except (KeyError, json.JSONDecodeError) as error:
         raise CheckpointError(f"the metadata of {path} lacks or garbles {error}") from error

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 import torch
-from safetensors.torch import load_file, save_file
+from safetensors.torch import load, load_file, save_file
 
 from model.checkpoint import FORMAT, file_digest, load_checkpoint, save_checkpoint
 from model.errors import CheckpointError
@@ -45,6 +45,22 @@ def test_what_was_saved_comes_back(path, tiny_checkpoint):
 def test_the_digest_is_that_of_the_file(path):
     assert load_checkpoint(path).digest == file_digest(path)
     assert file_digest(path).startswith("sha256:")
+
+
+def test_the_digest_is_that_of_the_weights_even_if_the_file_is_replaced(path, monkeypatch):
+    digest = file_digest(path)
+
+    def replace_behind(content):
+        path.write_bytes(b"something else")
+        return load(content)
+
+    monkeypatch.setattr("model.checkpoint.load", replace_behind)
+    assert load_checkpoint(path).digest == digest
+
+
+def test_a_directory_is_refused(tmp_path):
+    with pytest.raises(CheckpointError, match="whole safetensors file"):
+        load_checkpoint(tmp_path)
 
 
 def test_no_half_written_file_is_left(path):
