@@ -71,7 +71,15 @@ def train_with_progress(options: TrainOptions, catalogue: Catalogue, console: Co
                 left=str(timedelta(seconds=round(progress.seconds_left))),
             )
 
-        train(options, catalogue, unreadable, show)
+        try:
+            train(options, catalogue, unreadable, show)
+        except KeyboardInterrupt:
+            console.print(
+                f"stopped; the same command goes on from {options.state_path}",
+                markup=False,
+                highlight=False,
+            )
+            raise
     console.print(f"checkpoint written to {options.out}", markup=False, highlight=False)
     return len(unreadable.errors)
 

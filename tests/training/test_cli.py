@@ -1,0 +1,51 @@
+"""What the terminal says while a run trains and when it is stopped."""
+
+from __future__ import annotations
+
+import io
+
+import pytest
+from rich.console import Console
+
+from kpi.errors import UnreadableFileError
+from training.cli import train_with_progress
+from training.fit import FitConfig, Progress
+from training.train import TrainOptions
+
+
+@pytest.fixture
+def console() -> Console:
+    return Console(file=io.StringIO(), record=True, width=200, force_terminal=True)
+
+
+@pytest.fixture
+def options(tmp_path) -> TrainOptions:
+    return TrainOptions(out=tmp_path / "mine.safetensors", fit=FitConfig(steps=100))
+
+
+def test_the_bar_shows_loss_speed_and_time_left(options, catalogue, console, monkeypatch):
+    def train(_options, _catalogue, on_error, on_progress):
+        on_progress(Progress(40, 100, 0.51234, None, 2.5, 3725.0))
+        on_progress(Progress(50, 100, 0.41234, 0.39876, 2.5, 3725.0))
+        on_error(UnreadableFileError("bad.xml", "no XML"))
+
+    monkeypatch.setattr("training.cli.train", train)
+    assert train_with_progress(options, catalogue, console) == 1
+    text = console.export_text()
+    assert "50/100" in text
+    assert "loss 0.4123 validation 0.3988" in text
+    assert "2.50 steps/s, 1:02:05 left" in text
+    assert "not read: bad.xml: no XML" in text
+    assert f"checkpoint written to {options.out}" in text
+
+
+def test_a_stopped_run_says_how_to_go_on(options, catalogue, console, monkeypatch):
+    def train(*_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("training.cli.train", train)
+    with pytest.raises(KeyboardInterrupt):
+        train_with_progress(options, catalogue, console)
+    text = console.export_text()
+    assert f"the same command goes on from {options.state_path}" in text
+    assert "written" not in text
