@@ -71,6 +71,8 @@ def run_forecast(
         HorizonError: The horizon is out of the model's range.
         LevelError: The levels are out of the model's range.
     """
+    # Nothing to forecast yet: this refuses an impossible horizon or level before hours of reading.
+    predictor.predict([], job.horizon, job.levels)
     unreadable: list[UnreadableFileError] = []
     windows = load_windows(job.paths, job.selection, catalogue, unreadable.append)
     forecasts: list[Forecast] = []
