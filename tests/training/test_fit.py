@@ -123,6 +123,24 @@ def test_a_run_without_gain_stops_early_with_its_best_weights(source, tiny_confi
     assert result.steps < 20
 
 
+def test_patience_is_kept_through_a_stop(source, tiny_config, tmp_path):
+    path = tmp_path / "run"
+    config = replace(FIT, steps=400, learning_rate=1e-30, evaluate_every=1, patience=6)
+    whole = fit(config, tiny_config, source, source)
+    with pytest.raises(KeyboardInterrupt):
+        fit(
+            config,
+            tiny_config,
+            source,
+            source,
+            state_path=path,
+            on_progress=stop_at(whole.steps - 2, KeyboardInterrupt),
+        )
+    resumed = fit(config, tiny_config, source, source, state_path=path)
+    assert (resumed.steps, resumed.stopped_early) == (whole.steps, True)
+    assert resumed.best_loss == whole.best_loss
+
+
 def test_progress_tells_speed_and_time_left(source, tiny_config):
     seen: list[Progress] = []
     fit(FIT, tiny_config, source, source, on_progress=seen.append)
