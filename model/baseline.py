@@ -105,8 +105,6 @@ class SeasonalBaseline:
             kpi = self._catalogue.resolve(name)
             quantiles = self._quantiles(context[row], kpi, window.step_ms, horizon, levels)
             values[row] = as_float32(quantiles)
-        newest = np.flatnonzero(~np.isnan(context).all(axis=0))
-        start_ms = window.end_ms - context.shape[1] * window.step_ms
         return Forecast(
             cell=window.cell,
             kpis=window.kpis,
@@ -116,14 +114,7 @@ class SeasonalBaseline:
             values=values,
             model=self.identity,
             rung=Rung.BASELINE,
-            context=ContextSpan(
-                start_ms=start_ms,
-                end_ms=window.end_ms,
-                missing_ratio=float(np.isnan(context).mean()) if context.size else 1.0,
-                newest_ms=(
-                    start_ms + (int(newest[-1]) + 1) * window.step_ms if len(newest) else None
-                ),
-            ),
+            context=ContextSpan.of(window, MAX_CONTEXT_STEPS),
         )
 
     def _quantiles(

@@ -3,11 +3,13 @@
 Time is UTC everywhere else. Human load follows the local clock, so daylight saving is honoured here
 and nowhere else. Below a minute and above a day the clock says nothing, and the inputs are zero.
 
-Axis legend: N patches, C = 14 calendar inputs (7 at the begin and 7 at the end of a patch).
+Axis legend: B windows, N patches, C = 14 calendar inputs (7 at the begin and 7 at the end of a
+patch).
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from functools import lru_cache
 from zoneinfo import ZoneInfo
@@ -56,6 +58,26 @@ def calendar_inputs(
         (weekday >= 5).astype(np.float64),
     ]
     return np.stack(features, axis=-1).reshape(len(ends), CALENDAR_WIDTH).astype(np.float32)
+
+
+def calendar_of_windows(
+    origins: Sequence[tuple[int, str]], patches: tuple[int, int], patch_ms: int, step_ms: int
+) -> NDArray[np.float32]:
+    """Calendar inputs of the patches around each window's origin.
+
+    Args:
+        origins: B pairs of the origin in UTC milliseconds and the time zone.
+        patches: First patch counted from the origin, and one past the last.
+        patch_ms: Length of a patch.
+        step_ms: Length of a sample.
+
+    Returns:
+        (B, N, 14).
+    """
+    offsets = patch_ms * np.arange(*patches)  # (N,)
+    return np.stack(
+        [calendar_inputs(origin + offsets, patch_ms, step_ms, zone) for origin, zone in origins]
+    )
 
 
 def utc_offset_ms(moments_ms: NDArray[np.int64], time_zone: str) -> NDArray[np.int64]:

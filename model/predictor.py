@@ -49,6 +49,20 @@ class ContextSpan:
     missing_ratio: float
     newest_ms: int | None
 
+    @staticmethod
+    def of(window: KpiWindow, most_steps: int) -> ContextSpan:
+        """The last `most_steps` samples of a window, or all there are."""
+        context = window.values[:, -most_steps:]
+        seen = ~np.isnan(context)  # (K, C)
+        newest = np.flatnonzero(seen.any(axis=0))
+        start_ms = window.end_ms - context.shape[1] * window.step_ms
+        return ContextSpan(
+            start_ms=start_ms,
+            end_ms=window.end_ms,
+            missing_ratio=float(1 - seen.mean()) if seen.size else 1.0,
+            newest_ms=start_ms + (int(newest[-1]) + 1) * window.step_ms if len(newest) else None,
+        )
+
 
 @dataclass(frozen=True, slots=True)
 class Forecast:

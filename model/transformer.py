@@ -23,7 +23,7 @@ from kpi.catalogue import Catalogue, KpiKind
 from kpi.window import KpiWindow
 from model import scaling, tokens
 from model.baseline import SeasonalBaseline
-from model.calendar import calendar_inputs
+from model.calendar import calendar_of_windows
 from model.checkpoint import Checkpoint
 from model.config import ForecasterConfig
 from model.errors import HorizonError
@@ -137,17 +137,16 @@ class TransformerPredictor:
             row[:, steps - recent.shape[1] :] = recent
         patch_ms = config.patch * step_ms
         patches = tokens.context_patches(config, steps)
-        offsets = patch_ms * np.arange(-patches, future_patches)  # (N,)
         entries = [[self._catalogue.resolve(name) for name in w.kpis] for w in windows]
         return tokens.Series(
             values=torch.from_numpy(values),
             step_ms=step_ms,
             calendar=torch.from_numpy(
-                np.stack(
-                    [
-                        calendar_inputs(w.end_ms + offsets, patch_ms, step_ms, w.time_zone)
-                        for w in windows
-                    ]
+                calendar_of_windows(
+                    [(window.end_ms, window.time_zone) for window in windows],
+                    (-patches, future_patches),
+                    patch_ms,
+                    step_ms,
                 )
             ),
             kinds=torch.tensor([[_KINDS[kpi.kind] for kpi in row] for row in entries]),
@@ -164,15 +163,11 @@ class TransformerPredictor:
         self, window: KpiWindow, values: NDArray[np.float64], levels: Sequence[float]
     ) -> Forecast:
         """Put values (K, H, L) and their provenance together."""
-        context = window.values[:, -self.config.context_steps :]
-        seen = ~np.isnan(context)  # (K, C)
         answers = as_float32(values)
         informed = self._informed(window)
         if not informed.all():
             baseline = self._by_baseline(window, values.shape[1], levels)
             answers[~informed] = baseline.values[~informed]
-        newest = np.flatnonzero(seen.any(axis=0))
-        start_ms = window.end_ms - context.shape[1] * window.step_ms
         return Forecast(
             cell=window.cell,
             kpis=window.kpis,
@@ -182,10 +177,5 @@ class TransformerPredictor:
             values=answers,
             model=self.identity,
             rung=Rung.FULL,
-            context=ContextSpan(
-                start_ms=start_ms,
-                end_ms=window.end_ms,
-                missing_ratio=float(1 - seen.mean()),
-                newest_ms=start_ms + (int(newest[-1]) + 1) * window.step_ms,
-            ),
+            context=ContextSpan.of(window, self.config.context_steps),
         )

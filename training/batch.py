@@ -13,7 +13,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from model.calendar import calendar_inputs
+from model.calendar import calendar_of_windows
 from model.config import ForecasterConfig
 from model.tokens import Series, context_patches
 
@@ -64,13 +64,12 @@ def make_batch(
     windows, kpis, steps = history.shape
     patch_ms = config.patch * step_ms
     patches = context_patches(config, steps)
-    offsets = patch_ms * np.arange(-patches, target.shape[-1] // config.patch)
     zones = time_zones or ["UTC"] * windows
-    calendar = np.stack(
-        [
-            calendar_inputs(origin + offsets, patch_ms, step_ms, zone)
-            for origin, zone in zip(origin_ms, zones, strict=True)
-        ]
+    calendar = calendar_of_windows(
+        list(zip(origin_ms.tolist(), zones, strict=True)),
+        (-patches, target.shape[-1] // config.patch),
+        patch_ms,
+        step_ms,
     )
     series = Series(
         values=torch.from_numpy(np.ascontiguousarray(history)),
