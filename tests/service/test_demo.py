@@ -14,20 +14,22 @@ from rich.console import Console
 from service import demo
 from service.errors import StartupError
 
+PRB = "RRU.PrbTotDl"
 CELLS = {
     "cells": [
-        {"cell": "Old/1", "kpis": ["RRU.PrbTotDl"], "first": "2026-01-01", "last": "2026-01-02"},
-        {"cell": "New/1", "kpis": ["Load"], "first": "2026-01-01", "last": "2026-01-03"},
+        {"cell": "Short/1", "kpis": [PRB], "first": "2026-01-01", "last": "2026-01-02"},
+        {"cell": "Long/1", "kpis": ["Load", PRB], "first": "2026-01-01", "last": "2026-01-03"},
+        {"cell": "Other/1", "kpis": ["Load"], "first": "2026-01-01", "last": "2026-01-09"},
     ],
     "next": None,
 }
 FORECAST = {
     "forecasts": [
         {
-            "cell": "New/1",
+            "cell": "Long/1",
             "start": "2026-01-03T00:00:00Z",
             "step_seconds": 900.0,
-            "kpis": {"Load": {"0.1": [None, 1.0], "0.5": [None, 2.0]}},
+            "kpis": {PRB: {"0.1": [None, 1.0], "0.5": [None, 2.0]}},
         }
     ]
 }
@@ -78,21 +80,21 @@ def shown(running: demo._Demo) -> str:
     return console.export_text()
 
 
-def test_the_newest_cell_is_shown_with_a_gap_as_a_dash(service):
+def test_the_longest_history_of_the_best_known_kpi_is_shown(service):
     text = shown(service(answers(cells=CELLS, forecast=FORECAST)))
-    assert "New/1" in text
-    assert "(2 cells)" in text
-    assert "/v1/cells/New%2F1/forecast" in text
-    assert " - " in text
+    assert "Long/1" in text
+    assert "(3 cells)" in text
+    assert "/v1/cells/Long%2F1/forecast" in text
+    assert "│    1 │            - │            - │" in text
 
 
 def test_more_cells_than_are_listed_are_not_denied(service):
     text = shown(service(answers(cells={**CELLS, "next": "abc"}, forecast=FORECAST)))
-    assert "(2 or more cells)" in text
+    assert "(3 or more cells)" in text
 
 
 def test_a_service_that_does_not_forecast_is_told_in_words(service):
-    with pytest.raises(StartupError, match=r"did not answer /v1/cells/New.*504"):
+    with pytest.raises(StartupError, match=r"did not answer /v1/cells/Long.*504"):
         shown(service(answers(cells=CELLS, forecast=504)))
 
 
