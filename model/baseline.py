@@ -60,8 +60,20 @@ DEFAULT_RULES = (LAST_VALUE, "daily mean", "weekly mean")
 class SeasonalBaseline:
     """The best of a few rules on the window itself, with empirical quantiles."""
 
-    def __init__(self, catalogue: Catalogue, rules: Sequence[str] = DEFAULT_RULES) -> None:
+    def __init__(
+        self,
+        catalogue: Catalogue,
+        rules: Sequence[str] = DEFAULT_RULES,
+        *,
+        level_range: tuple[float, float] = (TRAINED_LEVELS[0], TRAINED_LEVELS[-1]),
+    ) -> None:
         """Choose among `rules`; a window too short for all of them gets its last value.
+
+        Args:
+            catalogue: KPI catalogue.
+            rules: Names of the rules.
+            level_range: Lowest and highest level to answer; beyond the default most windows hold
+                too few errors to tell.
 
         Raises:
             ModelError: A rule that is not known.
@@ -70,6 +82,7 @@ class SeasonalBaseline:
             raise ModelError(f"expected rules from {[LAST_VALUE, *SEASONS]}, got {unknown}")
         self._catalogue = catalogue
         self._rules = tuple(rules)
+        self._level_range = level_range
 
     @property
     def identity(self) -> ModelIdentity:
@@ -84,8 +97,8 @@ class SeasonalBaseline:
 
     @property
     def level_range(self) -> tuple[float, float]:
-        """Lowest and highest level; beyond them a window holds too few errors to tell."""
-        return TRAINED_LEVELS[0], TRAINED_LEVELS[-1]
+        """Lowest and highest level that is answered."""
+        return self._level_range
 
     def predict(
         self, windows: Sequence[KpiWindow], horizon: int, levels: Sequence[float]

@@ -50,7 +50,7 @@ class TransformerPredictor:
         self._checkpoint = checkpoint
         self._catalogue = catalogue
         self._forecaster = checkpoint.build()
-        self._baseline = SeasonalBaseline(catalogue)
+        self._baseline = SeasonalBaseline(catalogue, level_range=self.level_range)
 
     @property
     def identity(self) -> ModelIdentity:

@@ -113,6 +113,8 @@ def test_the_last_value_is_held():
 def test_bad_horizons_and_levels_are_refused(baseline, make_window):
     with pytest.raises(HorizonError):
         baseline.predict([make_window()], 0, LEVELS)
+    with pytest.raises(HorizonError, match=str(baseline.max_horizon)):
+        baseline.predict([make_window()], baseline.max_horizon + 1, LEVELS)
     with pytest.raises(LevelError):
         baseline.predict([make_window()], 3, (0.001,))
 

@@ -168,6 +168,17 @@ def test_a_single_sample_is_answered_wide_and_says_so(predictor, make_window):
     assert (forecast.values[..., 2] > 1.3 * level).all()
 
 
+def test_a_single_sample_is_answered_at_all_levels_of_the_checkpoint(
+    tiny_config, tiny_checkpoint, catalogue, make_window
+):
+    config = replace(tiny_config, levels=(0.01, 0.5, 0.99))
+    wider = replace(tiny_checkpoint, config=config, weights=Forecaster(config).state_dict())
+    (forecast,) = TransformerPredictor(wider, catalogue).predict(
+        [make_window(steps=1)], 2, (0.01, 0.99)
+    )
+    assert (forecast.values[..., 1] > forecast.values[..., 0]).all()
+
+
 def test_an_outage_longer_than_the_context_is_bridged_from_before_it(predictor, make_window):
     window = make_window(steps=24 * 12)  # the tiny context holds 128
     values = window.values.copy()
