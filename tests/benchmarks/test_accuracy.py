@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from types import SimpleNamespace
 from typing import Any
 
@@ -114,3 +115,11 @@ def test_without_the_traces_nothing_is_measured(monkeypatch, tmp_path):
     monkeypatch.setattr(accuracy, "YARDSTICK", tmp_path / "none.py")
     with pytest.raises(Unavailable, match="beside the checkout"):
         accuracy.load_yardstick()
+
+
+def test_the_yardstick_is_loaded_from_where_it_lies(monkeypatch, tmp_path):
+    path = tmp_path / "yardstick.py"
+    path.write_text("LEVELS = [0.5]\n", encoding="utf-8")
+    monkeypatch.setattr(accuracy, "YARDSTICK", path)
+    monkeypatch.setitem(sys.modules, "yardstick", None)
+    assert accuracy.load_yardstick().LEVELS == [0.5]
