@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
 
 from kpi.catalogue import Catalogue
-from kpi.limits import MergeResult
+from kpi.limits import MergeResult, Rejection
 from kpi.observation import ObservationBatch
 from kpi.store import KpiStore
 from service.errors import OverloadedError
@@ -14,6 +18,8 @@ from service.logs import log_event
 from service.metrics import Metrics, Outcome, StoreFigures
 
 _LOGGER = logging.getLogger(__name__)
+# The store needs some 150 bytes a sample while it merges; a larger batch goes in by pieces.
+_PIECE_SAMPLES = 1 << 20
 # An endless supply of made-up names must not fill memory; past this many they are only counted.
 _MOST_REMEMBERED = 10_000
 
@@ -59,7 +65,7 @@ class Ingestion:
         who read.
 
         Raises:
-            JournalError: The journal cannot be written; nothing of the batch was kept.
+            JournalError: The journal cannot be written; see `merge`.
             OverloadedError: As many requests as the limit allows are waiting.
         """
         if self._waiting >= self._queue_limit:
@@ -76,23 +82,48 @@ class Ingestion:
     def merge(self, batch: ObservationBatch) -> MergeResult:
         """Take a batch into the store; returns when the journal holds it.
 
-        Raises:
-            JournalError: The journal cannot be written; nothing of the batch was kept.
-        """
-        result = self._store.merge(batch)
-        self._count(batch, result)
-        return result
+        A batch of more than a million samples goes in by pieces, each of them wholly or not at all.
 
-    def _count(self, batch: ObservationBatch, result: MergeResult) -> None:
+        Raises:
+            JournalError: The journal cannot be written; the piece and those after it were not kept.
+        """
+        self._note_unknown(batch)
+        results = []
+        for begin in range(0, max(1, len(batch)), _PIECE_SAMPLES):
+            piece = batch
+            if len(batch) > _PIECE_SAMPLES:
+                piece = batch.take(np.arange(begin, min(begin + _PIECE_SAMPLES, len(batch))))
+            results.append(self._store.merge(piece))
+            self._count(results[-1])
+        return results[0] if len(results) == 1 else _total(results)
+
+    def _count(self, result: MergeResult) -> None:
         self._metrics.count_observations(Outcome.ACCEPTED, result.accepted)
         self._metrics.count_observations(Outcome.MERGED, result.merged)
         self._metrics.count_observations(Outcome.LATE, result.late)
         self._metrics.count_observations(Outcome.EXPIRED, result.expired)
         rejected = sum(rejection.count for rejection in result.rejected)
         self._metrics.count_observations(Outcome.REJECTED, rejected)
+
+    def _note_unknown(self, batch: ObservationBatch) -> None:
         unknown = [name for name in batch.kpis if name not in self._catalogue]
         self._metrics.count_unknown_kpis(len(unknown))
         news = [name for name in unknown if name not in self._named]
         if news and len(self._named) < _MOST_REMEMBERED:
-            self._named.update(news)
+            self._named.update(news[: _MOST_REMEMBERED - len(self._named)])
             log_event(_LOGGER, logging.INFO, "unknown_kpis", count=len(news), first=news[0])
+
+
+def _total(results: Sequence[MergeResult]) -> MergeResult:
+    """What became of all pieces of a batch; rejections for one reason become one."""
+    rejected: dict[str, Rejection] = {}
+    for one in (rejection for result in results for rejection in result.rejected):
+        known = rejected.setdefault(one.reason, replace(one, count=0))
+        rejected[one.reason] = replace(known, count=known.count + one.count)
+    return MergeResult(
+        accepted=sum(result.accepted for result in results),
+        merged=sum(result.merged for result in results),
+        late=sum(result.late for result in results),
+        rejected=tuple(rejected.values()),
+        expired=sum(result.expired for result in results),
+    )

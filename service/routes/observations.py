@@ -44,7 +44,7 @@ async def observations(request: Request) -> ObservationsResponse:
         try:
             result = await ingestion.merge_in_turn(sent.batch)
         except JournalError as error:
-            raise StorageError(f"{error}; nothing of this request was kept") from error
+            raise StorageError(f"{error}; send the request again when it can be") from error
     return ObservationsResponse(
         accepted=result.accepted,
         merged=result.merged,

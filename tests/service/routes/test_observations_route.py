@@ -129,12 +129,12 @@ class FullDisk(KpiStore):
         raise JournalError("the journal cannot be written: disk full")
 
 
-async def test_a_full_disk_answers_503_and_says_that_nothing_was_kept():
+async def test_a_full_disk_answers_503_and_asks_for_the_request_again():
     async with serving(store=FullDisk(small_catalogue())) as client:
         answer = await client.post("/v1/observations", {"series": [series()]})
         assert answer.status_code == 503
         assert "disk full" in answer.json()["detail"]
-        assert "nothing of this request was kept" in answer.json()["detail"]
+        assert "send the request again" in answer.json()["detail"]
         assert await client.metric("rancast_observations_total", outcome="accepted") == 0
 
 
