@@ -126,5 +126,10 @@ def seasonal_naive_error(series: NDArray[np.floating], season: int) -> float:
     return float(seen.mean()) if len(seen) else float("nan")
 
 
+def shown(value: float, spec: str) -> str:
+    """A number for people: formatted, or a dash where it is none."""
+    return "-" if np.isnan(value) else format(value, spec)
+
+
 def _ratio(part: float, whole: float) -> float:
     return part / whole if whole > 0 else float("nan")

@@ -16,6 +16,7 @@ from rich.table import Table
 from kpi.catalogue import Catalogue
 from kpi.errors import UnreadableFileError
 from kpi.history import Selection, load_windows
+from model.accuracy import shown
 from model.baseline import SeasonalBaseline
 from model.checkpoint import load_checkpoint
 from model.predictor import Predictor
@@ -49,7 +50,6 @@ def train_with_progress(options: TrainOptions, catalogue: Catalogue, console: Co
     """
     unreadable = Unreadable(console)
     columns = (
-        TextColumn("{task.description}"),
         BarColumn(),
         MofNCompleteColumn(),
         TextColumn("loss {task.fields[loss]} validation {task.fields[validation]}"),
@@ -67,7 +67,7 @@ def train_with_progress(options: TrainOptions, catalogue: Catalogue, console: Co
                 completed=progress.step,
                 loss=f"{progress.loss:.4f}",
                 validation="-" if validation is None else f"{validation:.4f}",
-                speed=f"{progress.steps_per_second:.2f}",
+                speed=f"{progress.steps_per_second:.3g}",
                 left=str(timedelta(seconds=round(progress.seconds_left))),
             )
 
@@ -146,10 +146,10 @@ def result_table(result: BacktestResult) -> Table:
             escape(line.kpi),
             escape(line.model),
             line.leads,
-            f"{scores.wql:.4f}",
-            f"{scores.mase:.3f}",
-            f"{scores.wape:.1%}",
-            f"{scores.coverage:.1%}",
+            shown(scores.wql, ".4f"),
+            shown(scores.mase, ".3f"),
+            shown(scores.wape, ".1%"),
+            shown(scores.coverage, ".1%"),
             style=None if whole else "dim",
         )
     return table

@@ -13,6 +13,7 @@ from pathlib import Path
 import plotly.graph_objects as go
 
 from kpi.catalogue import Catalogue
+from model.accuracy import shown
 from model.fan_chart import fan_chart, shown_unit, styled, to_html
 from training.backtest import BacktestResult, Score
 
@@ -94,11 +95,12 @@ def _table(lines: Sequence[Score], catalogue: Catalogue, *, by_model: bool) -> s
         seen.add(line.kpi)
         scores = line.accuracy
         second = line.model if by_model else line.leads
-        width = f"{scores.mean_width:,.4g} {shown_unit(catalogue.resolve(line.kpi).unit)}"
+        width = f"{shown(scores.mean_width, ',.4g')} {shown_unit(catalogue.resolve(line.kpi).unit)}"
         rows.append(
             f"<tr{best}><td>{escape(line.kpi)}</td><td>{escape(second)}</td>"
-            f"<td>{scores.wql:.3f}</td><td>{scores.mase:.3f}</td><td>{scores.wape:.1%}</td>"
-            f"<td>{scores.coverage:.1%}</td><td>{escape(width)}</td>"
+            f"<td>{shown(scores.wql, '.3f')}</td><td>{shown(scores.mase, '.3f')}</td>"
+            f"<td>{shown(scores.wape, '.1%')}</td><td>{shown(scores.coverage, '.1%')}</td>"
+            f"<td>{escape(width)}</td>"
             f"<td>{scores.targets:,}</td></tr>"
         )
     head = f"<tr><th>KPI</th><th>{'model' if by_model else 'steps ahead'}</th><th>WQL</th>"

@@ -13,6 +13,7 @@ from rich.table import Table
 
 from kpi.catalogue import Catalogue
 from kpi.window import KpiWindow
+from model.accuracy import shown
 from model.checkpoint import load_checkpoint
 from model.predictor import Forecast
 from model.pretrained import default_checkpoint_path
@@ -92,7 +93,7 @@ def forecast_overview(windows: Sequence[KpiWindow], forecasts: Sequence[Forecast
             to_rfc3339(forecast.start_ms),
             f"{seen[-1]:.4g}" if len(seen) else "-",
             *(
-                "  ".join(f"{value:.4g}" for value in forecast.values[row, step])
+                "  ".join(shown(value, ".4g") for value in forecast.values[row, step])
                 for step in (0, -1)
             ),
         )

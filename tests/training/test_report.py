@@ -81,7 +81,10 @@ def test_a_kpi_of_zeros_has_no_best_forecaster(make_window, catalogue, tmp_path)
     result = backtest(predictors, [idle], BacktestConfig(horizon=12))
     path = tmp_path / "backtest.html"
     write_report(result, path, "Backtest", catalogue)
-    assert "so none is better" in path.read_text(encoding="utf-8")
+    body = path.read_text(encoding="utf-8")
+    assert "so none is better" in body
+    assert "<td>-</td>" in body
+    assert "<td>nan" not in body
 
 
 def test_names_are_escaped(page):

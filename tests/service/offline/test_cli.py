@@ -36,4 +36,7 @@ def test_a_long_list_is_cut_and_says_how_to_get_all():
 
 
 def test_a_kpi_never_seen_has_no_last_value():
-    assert "│    - │" in overview(1, values=np.nan)
+    text = overview(1, values=np.nan)
+    assert "│    - │" in text
+    assert "-  -  -" in text
+    assert "nan" not in text
