@@ -19,7 +19,7 @@ from service.ingestion import Ingestion
 from service.loading import LoadedModel, describe, load_model, open_store, warm_up_windows
 from service.logs import log_event, log_failure
 from service.sources.directory import DirectorySource
-from service.sources.ledger import Ledger
+from service.sources.ledger import Ledger, own_files
 from service.sources.selection import KpiSelection
 
 _LOGGER = logging.getLogger(__name__)
@@ -135,6 +135,7 @@ class Lifecycle:
                     names=settings.ingest_kpis,
                     unknown=settings.ingest_unknown,
                 ),
+                own=own_files(settings.journal_path),
             )
             self._source.start()
         services.move_to(Phase.READY)

@@ -13,7 +13,7 @@ import logging
 import os
 import threading
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
@@ -65,6 +65,8 @@ class DirectorySource:
         poll_seconds: Time between two looks.
         time_zone: Zone of stamps without offset.
         selection: Which KPIs are taken; all by default.
+        own: Files of the service itself, as absolute paths; passed over where they lie in the
+            directory. Reading them would fail, change them, and let go of SQLite's locks.
     """
 
     def __init__(
@@ -79,6 +81,7 @@ class DirectorySource:
         poll_seconds: float,
         time_zone: str,
         selection: KpiSelection | None = None,
+        own: Collection[Path] = (),
     ) -> None:
         self._directory = directory
         self._ingestion = ingestion
@@ -89,6 +92,7 @@ class DirectorySource:
         self._poll_seconds = poll_seconds
         self._options = ReadOptions(time_zone=time_zone)
         self._selection = selection or KpiSelection(catalogue)
+        self._own = {os.path.realpath(path) for path in own}
         self._seen: dict[str, FileStamp] = {}
         self._closed: set[str] = set()
         self._stopping = threading.Event()
@@ -113,7 +117,12 @@ class DirectorySource:
     def poll(self) -> PollResult:
         """Look once, and read every settled file that was not read before; blocks."""
         closed: dict[str, OSError] = {}
-        present = dict(_files(self._directory, closed))
+        root = os.path.realpath(self._directory)
+        present = {
+            name: stamp
+            for name, stamp in _files(self._directory, closed)
+            if os.path.join(root, name) not in self._own
+        }
         self._report_closed(closed)
         if "" in closed:
             return PollResult()

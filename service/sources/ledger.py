@@ -16,6 +16,8 @@ from service.logs import log_event
 
 _LOGGER = logging.getLogger(__name__)
 
+# What SQLite appends to the name of a database for its files.
+_PARTS = ("", "-wal", "-shm", "-journal")
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS file (
     path TEXT PRIMARY KEY, size INTEGER NOT NULL, mtime_ns INTEGER NOT NULL, failure TEXT
@@ -58,7 +60,7 @@ class Ledger:
         """
         if journal_path is None:
             return Ledger(None)
-        path = journal_path.with_name(f"{journal_path.stem}.files.sqlite")
+        path = ledger_path(journal_path)
         if fresh:
             _discard(path)
         return Ledger(path)
@@ -98,6 +100,22 @@ class Ledger:
             self._database.close()
 
 
+def ledger_path(journal_path: Path) -> Path:
+    """Where the ledger of a journal lies."""
+    return journal_path.with_name(f"{journal_path.stem}.files.sqlite")
+
+
+def own_files(journal_path: Path | None) -> frozenset[Path]:
+    """Every file that the journal and its ledger may consist of, as absolute paths."""
+    if journal_path is None:
+        return frozenset()
+    return frozenset(
+        path.with_name(path.name + suffix)
+        for path in (journal_path.absolute(), ledger_path(journal_path).absolute())
+        for suffix in _PARTS
+    )
+
+
 def _open(path: Path) -> sqlite3.Connection:
     try:
         return _connect(path)
@@ -121,5 +139,5 @@ def _connect(path: Path) -> sqlite3.Connection:
 
 
 def _discard(path: Path) -> None:
-    for suffix in ("", "-wal", "-shm"):
+    for suffix in _PARTS:
         path.with_name(path.name + suffix).unlink(missing_ok=True)

@@ -12,6 +12,7 @@ from service.container import Phase
 from service.errors import StartupError
 from service.loading import describe, load_model, open_store, warm_up_windows
 from service.settings import Settings
+from service.sources.directory import DirectorySource, PollResult
 from tests.service.fakes import FakeClock, RepeatLast, forecast_request, serving, small_catalogue
 
 pytestmark = pytest.mark.anyio
@@ -125,6 +126,35 @@ async def test_files_of_the_watched_directory_are_served(tmp_path):
         await asyncio.wait_for(looked.wait(), 30)
         answer = await client.get("/v1/cells/a/samples")
     assert answer.json()["kpis"] == {"RRU.PrbTotDl": [1, 2]}
+
+
+async def test_a_journal_inside_the_watched_directory_is_not_read_as_a_file_of_the_network(
+    tmp_path, monkeypatch
+):
+    (tmp_path / "a.csv").write_text(
+        "timestamp,cell,RRU.PrbTotDl\n2026-11-01T10:00:00Z,a,1\n2026-11-01T10:15:00Z,a,2\n"
+    )
+    results = []
+    looked = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    poll = DirectorySource.poll
+
+    def noted(source):
+        results.append(poll(source))
+        if len(results) == 2:
+            loop.call_soon_threadsafe(looked.set)
+        return results[-1]
+
+    monkeypatch.setattr(DirectorySource, "poll", noted)
+    settings = Settings(
+        ingest_directory=tmp_path,
+        ingest_poll_seconds=0.01,
+        journal_path=tmp_path / "journal.sqlite",
+    )
+    async with serving(settings, clock=FakeClock(now_ms=4_000_000_000_000)):
+        await asyncio.wait_for(looked.wait(), 30)
+        assert len(list(tmp_path.iterdir())) > 3
+    assert results[:2] == [PollResult(files=1, samples=2), PollResult()]
 
 
 async def test_the_cost_of_the_store_is_said_at_the_start(caplog):
