@@ -143,9 +143,13 @@ def test_an_unknown_rule_is_refused_with_the_known_ones(catalogue):
 
 def test_the_rule_is_judged_in_the_middle_of_the_horizon(baseline, make_window):
     quarter_hours = make_window(steps=96 * 10, step_ms=900_000)
-    (forecast,) = baseline.predict([quarter_hours], 48, LEVELS)
+    quarter = np.arange(96 * 10)
+    level = np.random.default_rng(0).normal(0, 4, 10)[quarter // 96]
+    smooth = 50 + 30 * np.sin(2 * np.pi * quarter / 96) + level  # one step ahead, nothing moves
+    window = replace(quarter_hours, values=smooth[None].astype(np.float32))
+    (forecast,) = baseline.predict([window], 48, LEVELS)
     truth = 50 + 30 * np.sin(2 * np.pi * np.arange(48) / 96)
-    assert np.abs(forecast.values[0, :, 1] - truth).max() < 8
+    assert np.abs(forecast.values[0, :, 1] - truth).max() < 10
 
 
 def test_samples_that_never_lie_a_doubling_apart_still_give_errors(baseline, make_window):
