@@ -156,7 +156,7 @@ class TransformerPredictor:
             upper=torch.tensor(
                 [[math.inf if k.upper is None else k.upper for k in row] for row in entries]
             ),
-            present=torch.ones(len(windows), kpis, dtype=torch.bool),
+            present=torch.from_numpy(np.stack([self._informed(window) for window in windows])),
         )
 
     def _forecast(

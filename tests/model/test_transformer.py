@@ -150,6 +150,15 @@ def test_a_kpi_never_seen_gets_its_whole_range_or_nothing(predictor, make_window
     assert forecast.context.newest_ms is None
 
 
+def test_a_silent_kpi_does_not_move_the_others(predictor, make_window):
+    window = make_window(kpis=("Free", "Volume"))
+    values = window.values.copy()
+    values[1] = np.nan
+    (beside,) = predictor.predict([replace(window, values=values)], 24, LEVELS)
+    (alone,) = predictor.predict([replace(window, kpis=("Free",), values=values[:1])], 24, LEVELS)
+    np.testing.assert_allclose(beside.values[0], alone.values[0], rtol=1e-5, atol=1e-4)
+
+
 def test_a_silent_kpi_does_not_silence_the_others(predictor, make_window):
     window = make_window(kpis=("Free", "Volume"))
     values = window.values.copy()
