@@ -345,12 +345,35 @@ def test_a_million_counters_in_one_object_are_refused_by_the_stated_limit(tmp_pa
 @pytest.mark.slow
 def test_a_million_counters_in_one_object_are_read(tmp_path: Path) -> None:
     count = 1_000_000
-    types = "".join(f'<measType p="{p}">k{p}</measType>' for p in range(count))
-    results = "".join(f'<r p="{p}">1</r>' for p in range(count))
-    path = write(
-        tmp_path, pm_file(info(f'{types}<measValue measObjLdn="C=1">{results}</measValue>'))
+    types = " ".join(f"k{p}" for p in range(count))
+    results = "1 " * (count - 1) + "7"
+    batches = read_text(
+        tmp_path,
+        pm_file(
+            info(
+                f'<measTypes>{types}</measTypes><measValue measObjLdn="C=1">'
+                f"<measResults>{results}</measResults></measValue>"
+            )
+        ),
     )
-    assert sum(len(batch) for batch in read(path)) == count
+    assert sum(len(batch) for batch in batches) == count
+    assert len({kpi for batch in batches for kpi in batch.kpis}) == count
+    assert batches[-1].kpis[batches[-1].kpi_index[-1]] == f"k{count - 1}"
+    assert batches[-1].values[-1] == 7.0
+
+
+@pytest.mark.slow
+def test_object_of_elements_beyond_a_piece_of_the_document_is_read(tmp_path: Path) -> None:
+    count = 200_000
+    types = "".join(f'<measType p="{p}">k{p}</measType>' for p in range(count))
+    results = "".join(f'<r p="{p}">{p}</r>' for p in range(count))
+    text = pm_file(info(f'{types}<measValue measObjLdn="C=1">{results}</measValue>'))
+    assert len(text) > 8 * 2**20, "parsed in pieces"
+    batches = read_text(tmp_path, text)
+    assert sum(len(batch) for batch in batches) == count
+    for batch in batches:
+        names = [batch.kpis[index] for index in batch.kpi_index]
+        assert names == [f"k{value:.0f}" for value in batch.values]
 
 
 def test_batches_are_bounded_and_carry_only_their_own_names(tmp_path: Path) -> None:
