@@ -44,17 +44,16 @@ def derive(
     if not rules:
         return batch
     rows_of = _rows(batch, {part for _, top, bottom in rules for part in (top, bottom)})
-    above: list[int] = []
-    below: list[int] = []
+    pairs: list[tuple[int, int]] = []
     scales: list[float] = []
     kpis: list[int] = []
     for number, (rule, top, bottom) in enumerate(rules, len(batch.kpis)):
         others = rows_of[bottom]
-        pairs = [(row, others[key]) for key, row in rows_of[top].items() if key in others]
-        above += [row for row, _ in pairs]
-        below += [row for _, row in pairs]
-        scales += [rule.scale] * len(pairs)
-        kpis += [number] * len(pairs)
+        found = [(row, others[key]) for key, row in rows_of[top].items() if key in others]
+        pairs += found
+        scales += [rule.scale] * len(found)
+        kpis += [number] * len(found)
+    above, below = np.array(pairs, dtype=np.intp).reshape(-1, 2).T  # (m,)
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         ratios = np.array(scales) * batch.values[above] / batch.values[below]  # (m,)
     ratios[~np.isfinite(ratios)] = np.nan

@@ -10,7 +10,7 @@ Axis legend: o objects (one `add` each), s results, n samples, k KPIs.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from itertools import compress
 
 import numpy as np
@@ -44,9 +44,9 @@ class Samples:
         self._catalogue = catalogue
         self._arrival_ms = arrival_ms
         self._cells: dict[str, int] = {}
-        self._counters: dict[str, int] = {}
+        self._kpis: dict[str, int] = {}
         self._texts: list[str] = []
-        self._text_counters: list[int] = []
+        self._text_kpis: list[int] = []
         self._objects: list[tuple[int, int, int, int, bool]] = []
         self._parts: list[_Part] = []
         self._size = 0
@@ -54,9 +54,10 @@ class Samples:
         self._infinite = 0
 
     def counters(self, names: Iterable[str]) -> list[int]:
-        """Numbers of counters, for `add`; the same spelling has the same number."""
-        known = self._counters
-        return [known.setdefault(name, len(known)) for name in names]
+        """Numbers of counters, for `add`; spellings of one KPI have the same number."""
+        kpis = self._kpis
+        canonical = self._catalogue.canonical_names(map(str.strip, names))
+        return [kpis.setdefault(name, len(kpis)) for name in canonical]
 
     def add(
         self,
@@ -85,7 +86,7 @@ class Samples:
         index = self._cells.setdefault(cell, len(self._cells))
         self._objects.append((index, len(texts), period_end_ms, period_ms, suspect))
         self._texts += texts
-        self._text_counters += counters
+        self._text_kpis += counters
         if len(self._texts) >= _PENDING_RESULTS:
             self._flush()
 
@@ -118,109 +119,113 @@ class Samples:
             ) from error
         self._junk += numbers.junk
         self._infinite += numbers.infinite
-        rows = np.array(self._objects, dtype=np.int64)  # (o, 5)
-        base = np.array(self._text_counters, dtype=np.int32)  # (s,)
-        part = _Part.of(rows, base, numbers.values, numbers.lengths)
-        if self._options.vectors == "skip":
-            part = part.scalars()
-        self._parts.append(part)
+        part = _Part(
+            objects=np.array(self._objects, dtype=np.int64),
+            kpi=np.array(self._text_kpis, dtype=np.int32),
+            lengths=numbers.lengths,
+            values=numbers.values,
+        )
+        self._parts.append(part.scalars() if self._options.vectors == "skip" else part)
         self._size += len(numbers.values)
-        self._texts, self._text_counters, self._objects = [], [], []
+        self._texts, self._text_kpis, self._objects = [], [], []
 
     def _whole(self) -> ObservationBatch:
         """All parts as one batch, derived KPIs included."""
         part = self._parts[0] if len(self._parts) == 1 else _Part.concatenate(self._parts)
-        kpis: dict[str, int] = {}
-        numbers = [
-            kpis.setdefault(name, len(kpis))
-            for name in self._catalogue.canonical_names([name.strip() for name in self._counters])
-        ]
-        kpi = np.array(numbers, dtype=np.int32)[part.counter]  # (n,)
+        kpis, kpi = self._kpis, part.kpi
+        is_list = part.lengths > 1
+        plain = np.zeros(len(kpis), dtype=np.bool_)  # (k,), has a value outside of lists
+        plain[kpi[~is_list]] = True
         longest = np.zeros(len(kpis), dtype=np.int64)  # (k,)
-        np.maximum.at(longest, kpi, part.position + 1)
-        # Slots: every KPI's plain name, then for each the positions of its longest list.
-        offsets = len(kpis) + np.cumsum(longest) - longest
-        slots = np.where(part.position < 0, kpi, offsets[kpi] + part.position)  # (n,)
-        used = np.zeros(len(kpis) + int(longest.sum()), dtype=np.bool_)
-        used[slots] = True
-        places = np.cumsum(used, dtype=np.int32) - 1
-        suffixes = [f"[{index}]" for index in range(int(longest.max()))]
-        plain = list(kpis)
-        listed: list[str] = []
-        for index in np.flatnonzero(longest).tolist():
-            name = plain[index]
-            listed += [name + suffix for suffix in suffixes[: longest[index]]]
-        if not used[len(plain) :].all():
-            listed = [*compress(listed, used[len(plain) :].tolist())]
+        np.maximum.at(longest, kpi[is_list], part.lengths[is_list])
+        # The batch's KPIs are those with plain values, then every position of the longest lists.
+        places = np.cumsum(plain) - 1
+        offsets = np.count_nonzero(plain) + np.cumsum(longest) - longest
+        starts = np.where(is_list, offsets[kpi], places[kpi])  # (s,)
+        widths = longest.tolist()
+        suffixes = [f"[{index}]" for index in range(max(widths))]
+        listed = [
+            name + suffix
+            for name, width in compress(zip(kpis, widths, strict=True), widths)
+            for suffix in suffixes[:width]
+        ]
+        cell, _, period_end_ms, period_ms, suspect = part.objects.T
+        sizes = part.sizes()  # (o,)
         batch = ObservationBatch(
             cells=tuple(self._cells),
-            kpis=(*compress(plain, used[: len(plain)].tolist()), *listed),
-            cell_index=part.cell,
-            kpi_index=places[slots],
-            period_end_ms=part.period_end_ms,
-            period_ms=part.period_ms,
+            kpis=(*compress(kpis, plain.tolist()), *listed),
+            cell_index=np.repeat(cell.astype(np.int32), sizes),
+            kpi_index=part.counted_from(starts.astype(np.int32)),
+            period_end_ms=np.repeat(period_end_ms, sizes),
+            period_ms=np.repeat(period_ms, sizes),
             values=part.values,
-            suspect=part.suspect,
+            suspect=np.repeat(suspect.astype(np.bool_), sizes),
             arrival_ms=self._arrival_ms,
         )
         return derive(
             batch,
             self._catalogue,
-            lambda name: int(places[kpis[name]]) if name in kpis and used[kpis[name]] else None,
+            lambda name: int(places[kpis[name]]) if name in kpis and plain[kpis[name]] else None,
         )
 
 
 @dataclass(frozen=True, slots=True)
 class _Part:
-    """Columns of n samples before they have names; `position` is -1 outside of lists."""
+    """Columns of n samples, s results and o objects before they have names.
 
-    cell: NDArray[np.int32]
-    counter: NDArray[np.int32]
-    position: NDArray[np.int64]
-    period_end_ms: NDArray[np.int64]
-    period_ms: NDArray[np.int64]
+    Attributes:
+        objects: int64 (o, 5): cell, number of results, period end, period, suspect.
+        kpi: int32 (s,).
+        lengths: int64 (s,), how many samples each result has, over 1 for lists.
+        values: float64 (n,).
+    """
+
+    objects: NDArray[np.int64]
+    kpi: NDArray[np.int32]
+    lengths: NDArray[np.int64]
     values: NDArray[np.float64]
-    suspect: NDArray[np.bool_]
-
-    @staticmethod
-    def of(
-        objects: NDArray[np.int64],
-        counters: NDArray[np.int32],
-        values: NDArray[np.float64],
-        lengths: NDArray[np.int64],
-    ) -> _Part:
-        """Spread objects (o, 5) and results (s,) over the samples (n,)."""
-        first = np.cumsum(lengths) - lengths  # (s,)
-        is_list = lengths > 1
-        position = np.where(
-            np.repeat(is_list, lengths), np.arange(len(values)) - np.repeat(first, lengths), -1
-        )
-        starts = np.cumsum(objects[:, 1]) - objects[:, 1]
-        spread = np.repeat(np.arange(len(objects)), np.add.reduceat(lengths, starts))  # (n,)
-        cell, _, end_ms, period_ms, suspect = objects.T
-        return _Part(
-            cell=cell.astype(np.int32)[spread],
-            counter=np.repeat(counters, lengths),
-            position=position,
-            period_end_ms=end_ms[spread],
-            period_ms=period_ms[spread],
-            values=values,
-            suspect=suspect.astype(np.bool_)[spread],
-        )
 
     @staticmethod
     def concatenate(parts: Sequence[_Part]) -> _Part:
         """One part after the other."""
-        columns = {
-            field.name: np.concatenate([getattr(part, field.name) for part in parts])
-            for field in fields(_Part)
-        }
-        return _Part(**columns)
+        return _Part(
+            objects=np.concatenate([part.objects for part in parts]),
+            kpi=np.concatenate([part.kpi for part in parts]),
+            lengths=np.concatenate([part.lengths for part in parts]),
+            values=np.concatenate([part.values for part in parts]),
+        )
 
     def scalars(self) -> _Part:
-        """The samples that are no positions of a list."""
-        keep = self.position < 0
-        return _Part(**{field.name: getattr(self, field.name)[keep] for field in fields(self)})
+        """The results that are no lists."""
+        keep = self.lengths == 1  # (s,)
+        objects = self.objects.copy()
+        objects[:, 1] = self._by_object(keep)
+        return _Part(
+            objects=objects[objects[:, 1] > 0],
+            kpi=self.kpi[keep],
+            lengths=self.lengths[keep],
+            values=self.values[np.repeat(keep, self.lengths)],
+        )
+
+    def sizes(self) -> NDArray[np.int64]:
+        """How many samples each object has, int64 (o,)."""
+        return self._by_object(self.lengths)
+
+    def counted_from(self, starts: NDArray[np.int32]) -> NDArray[np.int32]:
+        """Upward from the start of each result, int32 (s,), a number a sample: int32 (n,)."""
+        first = np.cumsum(self.lengths, dtype=np.int32) - self.lengths.astype(np.int32)  # (s,)
+        counted: NDArray[np.int32] = np.arange(len(self.values), dtype=np.int32)
+        counted += np.repeat(starts - first, self.lengths)
+        return counted
+
+    def _by_object(self, column: NDArray[np.int64] | NDArray[np.bool_]) -> NDArray[np.int64]:
+        """Sums over the results (s,) of each object (o,)."""
+        results = self.objects[:, 1]
+        # An object without results would take those of the next one: there is none.
+        sums: NDArray[np.int64] = np.add.reduceat(
+            column, np.cumsum(results) - results, dtype=np.int64
+        )
+        return sums
 
 
 def split(batch: ObservationBatch, most: int) -> Iterator[ObservationBatch]:

@@ -376,6 +376,48 @@ def test_object_of_elements_beyond_a_piece_of_the_document_is_read(tmp_path: Pat
         assert names == [f"k{value:.0f}" for value in batch.values]
 
 
+def test_file_of_lists_only_gives_nothing_where_lists_are_skipped(tmp_path: Path) -> None:
+    assert rows(read_text(tmp_path, simple("1,2"), ReadOptions(vectors="skip"))) == []
+
+
+def test_lists_left_out_leave_the_other_objects_their_own_results(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    body = (
+        "<measTypes>a b</measTypes>"
+        '<measValue measObjLdn="C=1"><measResults>1,2 3,4</measResults></measValue>'
+        '<measValue measObjLdn="C=2"><measResults>5,6 7</measResults><suspect>1</suspect>'
+        "</measValue>"
+        '<measValue measObjLdn="C=3"><measResults>8 9</measResults></measValue>'
+    )
+    expected = [
+        ("ManagedElement=7,C=2", "b", END, 900_000, 7.0, True),
+        ("ManagedElement=7,C=3", "a", END, 900_000, 8.0, False),
+        ("ManagedElement=7,C=3", "b", END, 900_000, 9.0, False),
+    ]
+    text, options = pm_file(info(body)), ReadOptions(vectors="skip")
+    assert rows(read_text(tmp_path, text, options)) == expected
+    monkeypatch.setattr(samples, "_PENDING_RESULTS", 2)
+    assert rows(read_text(tmp_path, text, options)) == expected
+
+
+def test_two_spellings_of_a_kpi_share_its_name_and_its_lists(tmp_path: Path) -> None:
+    text = pm_file(
+        info(
+            "<measTypes>drb.pdcpsduvolumedl</measTypes>"
+            '<measValue measObjLdn="C=1"><measResults>1</measResults></measValue>'
+        ),
+        info(
+            "<measTypes>DRB.PdcpSduVolumeDL</measTypes>"
+            '<measValue measObjLdn="C=2"><measResults>2,3</measResults></measValue>'
+        ),
+    )
+    (batch,) = read_text(tmp_path, text)
+    name = "DRB.PdcpSduVolumeDL"
+    assert batch.kpis == (name, f"{name}[0]", f"{name}[1]")
+    assert batch.kpi_index.tolist() == [0, 1, 2]
+
+
 def test_batches_are_bounded_and_carry_only_their_own_names(tmp_path: Path) -> None:
     body = "<measTypes>a b c</measTypes>" + "".join(
         f'<measValue measObjLdn="C={c}"><measResults>1 2 3</measResults></measValue>'
