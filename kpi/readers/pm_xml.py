@@ -64,6 +64,7 @@ class _PmXml:
         self._data: etree._Element | None = None
         self._entity = ""
         self._prefix = ""
+        self._names: dict[str, str] = {}
         self._without_type = 0
         self._unequal = 0
 
@@ -74,14 +75,11 @@ class _PmXml:
         if data is not self._data:
             self._data = data
             self._entity, self._prefix = self._element_names(data, namespace)
-        children = _children(info)
-        tags = [child.tag for child in children]
+            self._names = {}
         end_ms, period_ms = self._period(info, namespace)
-        type_tag, value_tag = f"{namespace}measType", f"{namespace}measValue"
-        types = [child for child, tag in zip(children, tags, strict=True) if tag == type_tag]
-        positions, counters = self._types(info, types, namespace)
+        positions, counters = self._types(info, namespace)
         result_tag, suspect_tag = f"{namespace}r", f"{namespace}suspect"
-        for value in [child for child, tag in zip(children, tags, strict=True) if tag == value_tag]:
+        for value in info.iterchildren(f"{namespace}measValue"):
             results = _children(value)
             suspect = False
             if results and results[-1].tag == suspect_tag:
@@ -101,7 +99,11 @@ class _PmXml:
                     wanted, texts = self._joined(dict(zip(positions, counters, strict=True)), kept)
                 else:
                     wanted, texts = self._compact(counters, value, namespace)
-            cell = object_name(self._entity, value.get("measObjLdn", ""), self._prefix)
+            path = value.get("measObjLdn", "")
+            cell = self._names.get(path)
+            if cell is None:
+                # Objects come back from group to group.
+                cell = self._names[path] = object_name(self._entity, path, self._prefix)
             self.samples.add(cell, wanted, texts, end_ms, period_ms, suspect)
 
     def batches(self) -> Iterator[ObservationBatch]:
@@ -128,7 +130,7 @@ class _PmXml:
 
     def _period(self, info: etree._Element, namespace: str) -> tuple[int, int]:
         """End and length of the granularity period, in milliseconds."""
-        period = info.find(f"{namespace}granPeriod")
+        period = next(info.iterchildren(f"{namespace}granPeriod"), None)
         if period is None:
             raise UnreadableFileError(
                 self._name, f"expected a granPeriod in {_label(info)}, found none"
@@ -147,10 +149,9 @@ class _PmXml:
             self._periods[key] = known
         return known
 
-    def _types(
-        self, info: etree._Element, types: list[etree._Element], namespace: str
-    ) -> tuple[list[str | None], list[int]]:
+    def _types(self, info: etree._Element, namespace: str) -> tuple[list[str | None], list[int]]:
         """Positions as text, and the counter at each."""
+        types = [*info.iterchildren(f"{namespace}measType")]
         if types:
             positions: list[str | None] = [element.get("p") for element in types]
             names = [element.text or "" for element in types]
