@@ -82,7 +82,7 @@ def run_interleaved(
     """Time several functions turn by turn, so that a slow spell of the machine hits all of them.
 
     The order rotates from round to round; the garbage collector rests while a function runs, as in
-    `timeit`, and collects between rounds.
+    `timeit`: a collection between rounds would leave whichever comes first with cold caches.
 
     Args:
         functions: What to time, by name.
@@ -104,10 +104,10 @@ def run_interleaved(
         for name in names:
             functions[name]()
     was_enabled = gc.isenabled()
+    gc.collect()
     gc.disable()
     try:
         for turn in range(repeats):
-            gc.collect()
             shift = turn % len(names) if names else 0
             for name in names[shift:] + names[:shift]:
                 begin = clock()
