@@ -141,6 +141,35 @@ class RingPool:
             out[:known] = ring[head - known : head]
         out[known:] = np.nan
 
+    def first_known(self, row: int, end_index: int) -> int | None:
+        """Grid index of the oldest sample with a value among the H that end at `end_index`.
+
+        Args:
+            row: Which row.
+            end_index: Grid index, not before the row's newest.
+
+        Returns:
+            None where none of them has a value.
+        """
+        oldest = end_index - self._history + 1
+        newest = int(self._newest[row])
+        if newest < oldest:
+            return None
+        ring = self._slabs[row >> self._shift][row & ((1 << self._shift) - 1)]
+        tail, head = oldest % self._history, newest % self._history + 1
+        if ring[tail] == ring[tail]:  # as it is in a row that has been filled for long
+            return oldest
+        present = ring == ring
+        for part, index in (
+            ((present[tail:head], oldest),)
+            if tail < head
+            else ((present[tail:], oldest), (present[:head], oldest + self._history - tail))
+        ):
+            first = int(part.argmax())
+            if part[first]:
+                return index + first
+        return None
+
     def _advance(self, rows: NDArray[np.int32], index: NDArray[np.int64]) -> None:
         """Make `index` the newest of each row (rows differ), clearing the slots it passes over."""
         before = self._newest[rows]

@@ -181,7 +181,11 @@ class KpiStore:
                 self._names = sorted(self._index.cells)
             start = 0 if after is None else bisect_right(self._names, after)
             page = self._names[start : start + limit]
-            return [summary for name in page for summary in self._summaries(name)]
+        summaries = []
+        for name in page:
+            with self._memory:  # anew for each cell, so that a long page holds up no merge
+                summaries += self._summaries(name)
+        return summaries
 
     def cell(self, name: str) -> list[CellSummary]:
         """Summaries of one cell, one for each step, finest first.
@@ -311,7 +315,7 @@ class KpiStore:
     ) -> tuple[tuple[str, ...], NDArray[np.float32], int]:
         """KPIs (K), values (K, T), and the grid index of the period before sample 0."""
         rows = self._index.rows(series)
-        end = max(self._pools[total].newest_of(row) for _, row, total in rows)
+        end = self._end(rows)
         if kpis is not None:
             by_name = {row[0]: row for row in rows}
             try:
@@ -324,9 +328,7 @@ class KpiStore:
         values = np.empty((len(rows), history), dtype=np.float32)
         for line, (_, row, total) in zip(values, rows, strict=True):
             if total:
-                readings = np.empty(history)
-                self._pools[True].unroll(row, end, readings)
-                line[:] = difference_counter(readings)
+                line[:] = self._amounts(row, end)
             else:
                 self._pools[False].unroll(row, end, line)
         names = tuple(name for name, _, _ in rows)
@@ -339,11 +341,32 @@ class KpiStore:
     def _summaries(self, name: str) -> list[CellSummary]:
         summaries = []
         for step, series in self._steps(name, None):
-            kpis, values, start = self._unrolled(name, series, None)
-            first = period_end_ms(start, step)
-            last = first + values.shape[1] * step
-            summaries.append(CellSummary(name, kpis, step, first, last))
+            rows = self._index.rows(series)
+            end = self._end(rows)
+            known = (self._first_known(row, total, end) for _, row, total in rows)
+            first = min((index for index in known if index is not None), default=end)
+            kpis = tuple(kpi for kpi, _, _ in rows)
+            begin_ms, end_ms = period_end_ms(first - 1, step), period_end_ms(end, step)
+            summaries.append(CellSummary(name, kpis, step, begin_ms, end_ms))
         return summaries
+
+    def _end(self, rows: Sequence[tuple[str, int, bool]]) -> int:
+        """Grid index of the newest sample of all rows of a series."""
+        return max(self._pools[total].newest_of(row) for _, row, total in rows)
+
+    def _first_known(self, row: int, is_total: bool, end: int) -> int | None:
+        """Grid index of the oldest value that `_unrolled` gives of a row."""
+        if not is_total:
+            return self._pools[False].first_known(row, end)
+        known = ~np.isnan(self._amounts(row, end))
+        first = int(known.argmax())
+        return end - self.limits.history_steps + 1 + first if known[first] else None
+
+    def _amounts(self, row: int, end: int) -> NDArray[np.float64]:
+        """Amounts of a running total in the history up to `end`, float64 (H,)."""
+        readings = np.empty(self.limits.history_steps)
+        self._pools[True].unroll(row, end, readings)
+        return difference_counter(readings)
 
     def _capacity(self) -> int:
         """Samples that the rows in use have room for."""

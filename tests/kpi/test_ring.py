@@ -64,6 +64,9 @@ def test_rings_agree_with_a_dictionary(batches):
                     for i in range(end - HISTORY + 1, end + 1)
                 ]
                 np.testing.assert_array_equal(unrolled(pool, row, end), expected)
+                with_value = np.flatnonzero(~np.isnan(expected)) + end - HISTORY + 1
+                first = int(with_value[0]) if len(with_value) else None
+                assert pool.first_known(row, end) == first
 
 
 @settings(deadline=None)

@@ -19,6 +19,7 @@ from kpi.catalogue import Catalogue, Kpi, KpiKind
 from kpi.errors import CatalogueError, UnknownCellError
 from kpi.grid import DAY_MS, difference_counter
 from kpi.observation import ObservationBatch
+from kpi.ring import RingPool
 from kpi.store import CellSummary, KpiStore, MergeResult, StoreLimits
 from kpi.window import PlannedEvent
 
@@ -463,6 +464,26 @@ def test_a_summary_says_what_is_held_from_when_to_when():
     ]
     with pytest.raises(UnknownCellError):
         store.cell("z")
+
+
+@settings(deadline=None)
+@given(st.lists(st.lists(samples, min_size=1, max_size=25), min_size=1, max_size=4))
+def test_a_summary_agrees_with_the_window_of_its_step(arrivals):
+    store = make()
+    for rows in arrivals:
+        store.merge(built(rows))
+    for summary in store.cells():
+        window = store.window(summary.cell, step_ms=summary.step_ms)
+        assert summary.kpis == window.kpis
+        assert (summary.first_ms, summary.last_ms) == (window.start_ms, window.end_ms)
+
+
+def test_summaries_copy_no_histories(monkeypatch):
+    store = make(history_steps=64)
+    store.merge(batch([("a", "prb", i, 1.0) for i in range(40, 60)]))
+    monkeypatch.setattr(RingPool, "unroll", None)
+    (summary,) = store.cells()
+    assert summary.first_ms == NOON_MS + 39 * QUARTER_MS
 
 
 def test_newest_is_the_latest_end_of_a_stored_sample():
