@@ -7,6 +7,7 @@ by content. A file is read as a whole or refused as a whole with an `UnreadableF
 from __future__ import annotations
 
 import os
+import stat
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -53,8 +54,9 @@ def read(
     options = options or ReadOptions()
     catalogue = catalogue or load_catalogue()
     path = Path(path)
+    modified_ms = _modified_ms(path)
     if arrival_ms is None:
-        arrival_ms = _modified_ms(path)
+        arrival_ms = modified_ms
     if _is_parquet(path):
         return table.read_parquet(path, options, catalogue, arrival_ms=arrival_ms)
     data = read_bytes(path, options.limits)
@@ -93,9 +95,13 @@ def read_tree(
     """
     catalogue = catalogue or load_catalogue()
     path = Path(path)
-    if not path.exists():
+    try:
+        there, is_folder = path.exists(), path.is_dir()
+    except OSError as error:
+        raise UnreadableFileError(path, f"cannot be read: {error.strerror}") from error
+    if not there:
         raise UnreadableFileError(path, "expected a file or a folder, found nothing")
-    files = _files(path, on_error) if path.is_dir() else [path]
+    files = _files(path, on_error) if is_folder else [path]
     if not files:
         raise UnreadableFileError(path, "expected at least one file, the folder is empty")
     for file in files:
@@ -158,6 +164,10 @@ def _is_parquet(path: Path) -> bool:
 
 def _modified_ms(path: Path) -> int:
     try:
-        return path.stat().st_mtime_ns // 1_000_000
+        status = path.stat()
     except OSError as error:
         raise UnreadableFileError(path, f"cannot be read: {error.strerror}") from error
+    # Before anything is opened: opening a pipe without a writer waits for ever.
+    if not stat.S_ISREG(status.st_mode):
+        raise UnreadableFileError(path, "expected a regular file, got a folder, pipe or device")
+    return status.st_mtime_ns // 1_000_000

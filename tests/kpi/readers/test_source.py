@@ -84,6 +84,27 @@ def test_nothing_and_a_folder_are_no_files(tmp_path: Path) -> None:
             read(path)
 
 
+def test_pipe_in_a_folder_is_named_and_not_opened(tmp_path: Path) -> None:
+    write(tmp_path, simple("1"), "a.xml")
+    os.mkfifo(tmp_path / "pipe")
+    # With a writer, so that a reader that does open it takes the bytes instead of waiting for ever.
+    pipe = os.open(tmp_path / "pipe", os.O_RDWR)
+    os.write(pipe, b"untouched")
+    bad: list[UnreadableFileError] = []
+    try:
+        assert len(rows(read_tree(tmp_path, on_error=bad.append))) == 1
+        assert os.read(pipe, 100) == b"untouched"
+    finally:
+        os.close(pipe)
+    assert [error.path for error in bad] == [str(tmp_path / "pipe")]
+    assert "regular file" in bad[0].reason
+
+
+def test_path_that_the_system_refuses_is_named(tmp_path: Path) -> None:
+    with pytest.raises(UnreadableFileError, match="too long"):
+        list(read_tree(tmp_path / ("x" * 5000)))
+
+
 def test_unreadable_file_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = write(tmp_path, simple("1"))
 
