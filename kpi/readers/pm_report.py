@@ -148,7 +148,7 @@ class _Report:
         stated = self._collection.get("granularityPeriod")
         if isinstance(stated, str) and stated.isascii() and stated.isdecimal():
             stated = int(stated[:9])
-        if not isinstance(stated, int | float) or not 0.001 <= stated * 1.0 <= 86_400 * 366:
+        if not isinstance(stated, int | float) or not 0.001 <= stated <= 86_400 * 366:
             raise UnreadableFileError(
                 self._name,
                 f"expected {self._path}.granularityPeriod in seconds, as begin and end are not a "

@@ -199,6 +199,10 @@ def test_result_without_type_is_left_out_with_a_word(position: Any) -> None:
         (json.dumps(report(measInfoList={})).encode(), "list at .*measInfoList"),
         (json.dumps(report(measInfoList=[{}])).encode(), r"measInfoList\[0\].measTypes"),
         (json.dumps(with_value(measResults=None)).encode(), r"measValuesList\[0\].measResults"),
+        (
+            json.dumps(report(startEpochMicrosec=0, granularityPeriod=10**400)).encode(),
+            "granularityPeriod in seconds",
+        ),
         (b"", "empty"),
     ],
 )
