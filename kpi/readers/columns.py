@@ -11,7 +11,6 @@ from zoneinfo import ZoneInfo
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from kpi.readers.local_time import to_utc
@@ -107,14 +106,51 @@ def find_columns(names: Sequence[str], mapping: ColumnMapping | None) -> Columns
 
 def encode(column: pa.ChunkedArray) -> tuple[list[str], NDArray[np.int64]]:
     """Distinct texts of a column, and each row's place among them; -1 where it is null or blank."""
-    texts = pc.utf8_trim_whitespace(column.cast(pa.string())).combine_chunks()
-    encoded = pc.if_else(pc.equal(texts, ""), None, texts).dictionary_encode()
-    index = encoded.indices.fill_null(-1).to_numpy(zero_copy_only=False).astype(np.int64)
-    return encoded.dictionary.to_pylist(), index
+    if not pa.types.is_dictionary(column.type):
+        column = column.cast(pa.string()).dictionary_encode()
+    encoded = column.unify_dictionaries().combine_chunks()
+    index = encoded.indices.cast(pa.int64()).fill_null(-1).to_numpy(zero_copy_only=False)
+    used = np.unique(index[index >= 0])
+    places: dict[str, int] = {}
+    place = np.full(len(encoded.dictionary) + 1, -1, dtype=np.int64)
+    for number, text in zip(
+        used.tolist(),
+        encoded.dictionary.take(pa.array(used)).cast(pa.string()).to_pylist(),
+        strict=True,
+    ):
+        if text is not None and (text := text.strip()):
+            place[number] = places.setdefault(text, len(places))
+    return list(places), place[index]
 
 
-def floats(column: pa.ChunkedArray) -> tuple[NDArray[np.float64], int] | None:
+def is_text(kind: pa.DataType) -> bool:
+    """Whether a column of this type holds texts, however they are laid out."""
+    if pa.types.is_dictionary(kind):
+        return is_text(kind.value_type)
+    return bool(
+        pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind)
+    )
+
+
+def is_number(kind: pa.DataType) -> bool:
+    """Whether a column of this type holds numbers, or nothing at all."""
+    return bool(
+        pa.types.is_integer(kind)
+        or pa.types.is_floating(kind)
+        or pa.types.is_decimal(kind)
+        or pa.types.is_null(kind)
+    )
+
+
+def floats(
+    column: pa.ChunkedArray, *, decimal_comma: bool = False
+) -> tuple[NDArray[np.float64], int] | None:
     """Numbers of a column, NaN where there is none, and how many texts were no numbers.
+
+    Args:
+        column: Numbers or texts (n,).
+        decimal_comma: Take a comma in a text for the decimal point; not where other texts of the
+            column have a point, since one of the two then groups digits.
 
     Returns:
         float64 (n,) and the count; None where the column is not of numbers: its type is another, or
@@ -123,12 +159,14 @@ def floats(column: pa.ChunkedArray) -> tuple[NDArray[np.float64], int] | None:
     kind = column.type
     if pa.types.is_null(kind):
         return np.full(len(column), np.nan), 0
-    if pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind):
+    if is_number(kind):
         numbers = column.cast(pa.float64(), safe=False).to_numpy()
         return np.where(np.isfinite(numbers), numbers, np.nan), 0
-    if not (pa.types.is_string(kind) or pa.types.is_large_string(kind)):
+    if not is_text(kind):
         return None
     texts, index = encode(column)
+    if decimal_comma and not any("." in text for text in texts):
+        texts = [text.replace(",", ".") for text in texts]
     parsed = np.array([parse_number(text) for text in texts], dtype=np.float64)
     junk = np.isnan(parsed) & np.array([text.upper() not in _NOTHING for text in texts], dtype=bool)
     parsed[~np.isfinite(parsed)] = np.nan

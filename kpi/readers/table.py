@@ -18,12 +18,23 @@ from numpy.typing import NDArray
 from kpi.catalogue import Catalogue
 from kpi.errors import UnreadableFileError
 from kpi.observation import ObservationBatch
-from kpi.readers.columns import Columns, encode, find_columns, flags, floats, infer_periods, stamps
+from kpi.readers.columns import (
+    Columns,
+    encode,
+    find_columns,
+    flags,
+    floats,
+    infer_periods,
+    is_number,
+    is_text,
+    stamps,
+)
 from kpi.readers.derive import derive
 from kpi.readers.options import ColumnMapping, ReadOptions
 from kpi.readers.samples import split
 
 _DELIMITERS = ",;\t|"
+_HEADER_BYTES = 1 << 20
 _NULLS = ["", "NIL", "nil", "NaN", "nan", "NULL", "null", "None", "NA", "N/A", "-"]
 
 
@@ -32,16 +43,17 @@ def read_csv(
 ) -> Iterator[ObservationBatch]:
     """Batches of CSV text in UTF-8.
 
-    The delimiter is the commonest of comma, semicolon, tab and bar in the first line.
+    The delimiter is the commonest of comma, semicolon, tab and bar in the first line. Where it is
+    the semicolon, a comma is a decimal point, unless the same column has points too.
 
     Raises:
         UnreadableFileError: It is no table, lacks a column, or a time stamp cannot be read.
     """
-    first = data.removeprefix(b"\xef\xbb\xbf").split(b"\n", 1)[0][:65_536]
-    head = first.decode("utf-8", "replace").strip()
-    delimiter = max(_DELIMITERS, key=head.count)
-    names = next(csv.reader([head], delimiter=delimiter), [])
+    head = data.removeprefix(b"\xef\xbb\xbf").split(b"\n", 1)[0][:_HEADER_BYTES]
+    first = head.decode("utf-8", "replace").rstrip("\r")
+    delimiter = max(_DELIMITERS, key=first.count)
     try:
+        names = next(csv.reader([first], delimiter=delimiter), [])
         columns = find_columns(names, options.columns)
         as_text = (columns.timestamp, columns.cell, columns.kpi)
         table = pyarrow.csv.read_csv(
@@ -53,9 +65,16 @@ def read_csv(
                 strings_can_be_null=True,
             ),
         )
+        if table.column_names != names:
+            raise ValueError(
+                "expected the names of the columns in one line of UTF-8 text, at most "
+                f"{_HEADER_BYTES} bytes long, got {first[:80]!r}"
+            )
     except (ValueError, csv.Error, pa.ArrowException) as error:
         raise _unreadable(path, error) from error
-    return _read(table, columns, path, options, catalogue, arrival_ms, is_typed=False)
+    return _read(
+        table, columns, path, options, catalogue, arrival_ms, decimal_comma=delimiter == ";"
+    )
 
 
 def read_parquet(
@@ -78,11 +97,46 @@ def read_parquet(
                 raise ValueError(
                     f"expected at most {4 * limits.max_samples} values, got {cells}; split the file"
                 )
-            columns = find_columns(file.schema_arrow.names, options.columns)
-            table = file.read()
+            schema = file.schema_arrow
+            columns = find_columns(schema.names, options.columns)
+            size = sum(
+                file.metadata.row_group(group).total_byte_size
+                for group in range(file.metadata.num_row_groups)
+            )
+            if size > limits.max_bytes:
+                raise ValueError(
+                    f"expected at most {limits.max_bytes} bytes after decompression, got {size}; "
+                    "split the file"
+                )
+        wanted, texts = _wanted(schema, columns)
+        # Texts stay in their dictionaries: written out, one long text stands in every row.
+        with pyarrow.parquet.ParquetFile(path, read_dictionary=texts) as file:
+            table = file.read(columns=wanted)
     except (ValueError, OSError, pa.ArrowException) as error:
         raise _unreadable(path, error) from error
-    return _read(table, columns, path, options, catalogue, arrival_ms, is_typed=True)
+    return _read(table, columns, path, options, catalogue, arrival_ms)
+
+
+def _wanted(schema: pa.Schema, columns: Columns) -> tuple[list[str], list[str]]:
+    """Columns of a typed file that are read, and which of them hold texts.
+
+    Raises:
+        ValueError: A column that means something is of a type that cannot.
+    """
+    wanted, texts = [], []
+    for field in schema:
+        kind = field.type
+        if field.name in columns.named and field.name not in columns.ignore:
+            if is_text(kind) or pa.types.is_binary(kind):
+                texts.append(field.name)
+            elif not (is_number(kind) or pa.types.is_temporal(kind) or pa.types.is_boolean(kind)):
+                raise ValueError(
+                    f"expected texts, numbers or times in column {field.name!r}, got {kind}"
+                )
+            wanted.append(field.name)
+        elif is_number(kind) and columns.kpi is None:
+            wanted.append(field.name)
+    return wanted, texts
 
 
 def _read(
@@ -93,11 +147,11 @@ def _read(
     catalogue: Catalogue,
     arrival_ms: int,
     *,
-    is_typed: bool,
+    decimal_comma: bool = False,
 ) -> Iterator[ObservationBatch]:
     """Batches of a table whose columns are known."""
     try:
-        reader = _Table(table, columns, path, options, catalogue, arrival_ms, is_typed)
+        reader = _Table(table, columns, path, options, catalogue, arrival_ms, decimal_comma)
         return reader.long() if columns.kpi is not None else reader.wide()
     except (ValueError, pa.ArrowException) as error:
         raise _unreadable(path, error) from error
@@ -106,7 +160,7 @@ def _read(
 class _Table:
     """The state of reading one table.
 
-    `is_typed` says that the file itself tells numbers from text, so that texts are never KPIs.
+    `decimal_comma` says that a comma in a text stands for the decimal point.
     """
 
     def __init__(
@@ -117,9 +171,9 @@ class _Table:
         options: ReadOptions,
         catalogue: Catalogue,
         arrival_ms: int,
-        is_typed: bool,
+        decimal_comma: bool,
     ) -> None:
-        self._is_typed = is_typed
+        self._decimal_comma = decimal_comma
         self._columns = columns
         self._path = path
         self._options = options
@@ -168,9 +222,7 @@ class _Table:
         found = {
             name: numbers
             for name in self._table.column_names
-            if name not in self._columns.named
-            and not (self._is_typed and pa.types.is_string(self._table[name].type))
-            and (numbers := self._numbers(name)) is not None
+            if name not in self._columns.named and (numbers := self._numbers(name)) is not None
         }
         if not found:
             raise ValueError(
@@ -197,7 +249,7 @@ class _Table:
             yield from split(derive(batch, self._catalogue), most)
 
     def _numbers(self, name: str) -> NDArray[np.float64] | None:
-        found = floats(self._table[name])
+        found = floats(self._table[name], decimal_comma=self._decimal_comma)
         if found is None:
             return None
         numbers, junk = found

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import gzip
+import subprocess
+import sys
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -61,6 +63,35 @@ def test_gzip_bom_and_other_delimiters_make_no_difference(tmp_path: Path) -> Non
     assert rows(read_text(tmp_path, "\ufeff" + WIDE)) == expected
     for delimiter in ";\t|":
         assert rows(read_text(tmp_path, WIDE.replace(",", delimiter))) == expected
+
+
+def test_blanks_around_the_names_of_columns_make_no_difference(tmp_path: Path) -> None:
+    expected = rows(read_text(tmp_path, WIDE))
+    header, rest = WIDE.split("\n", 1)
+    assert rows(read_text(tmp_path, f" {header.replace(',', ' , ')} \n{rest}")) == expected
+
+
+def test_an_index_without_a_name_is_no_kpi(tmp_path: Path) -> None:
+    lines = WIDE.replace(",", "\t").splitlines()
+    text = csv(f"\t{lines[0]}", *(f"{row}\t{line}" for row, line in enumerate(lines[1:])))
+    assert rows(read_text(tmp_path, text)) == rows(read_text(tmp_path, WIDE))
+
+
+def test_names_far_into_a_long_header_are_checked_too(tmp_path: Path) -> None:
+    header = ",".join(["timestamp,cell", *(f"counter_{i:060d}" for i in range(2000)), "x,x"])
+    with pytest.raises(UnreadableFileError, match="distinct column names"):
+        read_text(tmp_path, csv(header, "2026-11-29T15:00:00Z,c" + ",1" * 2002))
+
+
+def test_comma_is_the_decimal_point_of_a_table_with_semicolons(tmp_path: Path) -> None:
+    text = csv(
+        "timestamp;cell;x;grouped",
+        "2026-11-29T15:00:00Z;c;1,5;1,000.5",
+        "2026-11-29T15:15:00Z;c;-2;2,000.5",
+        "2026-11-29T15:30:00Z;c;,5e1;3,000",
+    )
+    found = [(row[1], row[4]) for row in rows(read_text(tmp_path, text))]
+    assert found == [("x", 1.5), ("x", -2.0), ("x", 5.0)]
 
 
 def test_long_table_is_found_by_its_usual_names(tmp_path: Path) -> None:
@@ -170,6 +201,80 @@ def test_parquet_types_of_time_all_work(tmp_path: Path) -> None:
         ]
 
 
+def test_parquet_texts_of_any_layout_are_names_and_no_kpis(tmp_path: Path) -> None:
+    layouts = (
+        pa.string(),
+        pa.large_string(),
+        pa.string_view(),
+        pa.dictionary(pa.int8(), pa.string()),
+    )
+    for layout in layouts:
+        table = pa.table(
+            {
+                "time": pa.array([f"2026-11-29T{hour}:00:00Z" for hour in (15, 16)]).cast(layout),
+                "cell": pa.array([" c", "c "]).cast(layout),
+                "band": pa.array(["1800", "2100"]).cast(layout),
+                "x": [1, 2],
+            }
+        )
+        pyarrow.parquet.write_table(table, tmp_path / "t.parquet")
+        found = rows(read(tmp_path / "t.parquet"))
+        assert [(row[0], row[1], row[4]) for row in found] == [("c", "x", 1.0), ("c", "x", 2.0)]
+
+
+def test_categories_that_no_row_has_do_not_count(tmp_path: Path) -> None:
+    stamps = ["never", "2026-11-29T15:00:00Z", "2026-11-29T15:15:00Z"]
+    times = pa.DictionaryArray.from_arrays(pa.array([1, 2]), stamps)
+    table = pa.table({"time": times, "cell": ["c", "c"], "x": [1, 2]})
+    pyarrow.parquet.write_table(table, tmp_path / "t.parquet")
+    assert [row[2] for row in rows(read(tmp_path / "t.parquet"))] == [
+        START + STEP,
+        START + 2 * STEP,
+    ]
+
+
+def test_parquet_column_of_lists_is_no_kpi_and_no_cell(tmp_path: Path) -> None:
+    table = pa.table({"time": [START, START + STEP], "cell": ["c", "c"], "x": [1, 2]})
+    lists = pa.array([["c"], ["c"]])
+    pyarrow.parquet.write_table(table.append_column("y", lists), tmp_path / "t.parquet")
+    assert {row[1] for row in rows(read(tmp_path / "t.parquet"))} == {"x"}
+    pyarrow.parquet.write_table(table.set_column(1, "cell", lists), tmp_path / "t.parquet")
+    with pytest.raises(UnreadableFileError, match="in column 'cell', got list"):
+        read(tmp_path / "t.parquet")
+
+
+PEAK_OF_ARROW = """
+import pathlib, sys, pyarrow
+from kpi.readers import read
+print(sum(map(len, read(pathlib.Path(sys.argv[1])))), pyarrow.default_memory_pool().max_memory())
+"""
+
+
+def test_parquet_of_one_long_text_in_every_row_stays_small_in_memory(tmp_path: Path) -> None:
+    size = 100
+    text = pa.DictionaryArray.from_arrays(pa.array([0] * size, pa.int8()), ["x" * 2**20])
+    times = [START + STEP * i for i in range(size)]
+    table = pa.table({"time": times, "cell": text, "note": text, "x": [1] * size})
+    path = tmp_path / "bomb.parquet"
+    pyarrow.parquet.write_table(table, path, store_schema=False)
+    # A process of its own, as the peak of this one's memory is that of all tests.
+    answer = subprocess.check_output([sys.executable, "-c", PEAK_OF_ARROW, path], text=True)
+    samples, peak = map(int, answer.split())
+    assert samples == size
+    assert peak < 20 * 2**20
+
+
+def test_parquet_that_decompresses_beyond_the_limit_is_refused_unread(tmp_path: Path) -> None:
+    table = pa.table({"cell": ["c"] * 2, "time": [START, START + STEP], "x": [1, 2]})
+    table = table.append_column("note", pa.array(["y" * 10_000] * 2))
+    path = tmp_path / "t.parquet"
+    pyarrow.parquet.write_table(table, path, compression="zstd")
+    size = path.stat().st_size
+    assert size < 5000
+    with pytest.raises(UnreadableFileError, match="5000 bytes after decompression"):
+        read(path, ReadOptions(limits=ReadLimits(max_bytes=5000)))
+
+
 def test_parquet_booleans_are_flags_and_no_kpis(tmp_path: Path) -> None:
     table = pa.table(
         {
@@ -256,6 +361,8 @@ def test_period_is_the_median_spacing_of_each_cell() -> None:
         ("timestamp,cell,x\n2026-01-01T00:00Z,a,1\n", "period_seconds"),
         ("timestamp,cell,x\n", "found none"),
         ("timestamp,cell,x\n2026-01-01T00:00Z,a\n", "columns"),
+        ("timestamp,x,cell\rid\n2026-01-01T00:00Z,1,a\n", "new-line"),
+        ('timestamp,x,"cell\nid"\n2026-01-01T00:00Z,1,a\n', "in one line"),
         ("timestamp,cell,kpi,value\n2026-01-01T00:00Z,a,k,v\n2026-01-01T01:00Z,a,k,w\n", "text"),
         (b"timestamp,cell,x\n2026-01-01T00:00Z,\xff\xfe,1\n", "table"),
         (b"\x00\x01\x02\x03", "binary"),
