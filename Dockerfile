@@ -22,9 +22,12 @@ COPY training training
 COPY service service
 # Then what only building and testing need goes: headers, torch's own tests, pip.
 RUN /opt/rancast/bin/pip install --no-deps --no-build-isolation . \
-    && for part in torch/include torch/test torch/bin pyarrow/include pyarrow/tests; do \
+    && for part in torch/include torch/test pyarrow/include pyarrow/tests; do \
          rm -rf /opt/rancast/lib/python3.*/site-packages/$part; \
        done \
+    # torch looks for its memory manager when it is imported; the rest of that folder are tools.
+    && find /opt/rancast/lib/python3.*/site-packages/torch/bin -type f ! -name torch_shm_manager \
+         -delete \
     && /opt/rancast/bin/pip uninstall --yes setuptools pip
 
 FROM ${BASE_IMAGE}
