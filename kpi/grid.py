@@ -27,6 +27,9 @@ MONDAY_MS = 4 * DAY_MS  # 1970-01-05T00:00Z, the first Monday
 LONGEST_PERIOD_MS = 366 * DAY_MS
 LATEST_MS = 253_402_300_800_000  # 10000-01-01T00:00Z; what lies beyond is no time stamp
 MAX_STEPS = 1 << 20
+# A longer window has to be earned: one stamp of 1970 must not cost a cell a million empty steps.
+FREE_STEPS = 1 << 14
+STEPS_PER_SAMPLE = 64
 # Rounding at the source must not turn a full load of 100.3 % into a gap.
 LIMIT_SLACK_RATIO = 0.01
 
@@ -172,7 +175,8 @@ def to_windows(
         keep_suspect: Use values that their source doubts instead of masking them.
         tolerance_ratio: See `snap_ms`.
         max_steps: Bound on T. Of a longer span (two stamps years apart at a step of one second)
-            the newest part is kept.
+            the newest part is kept, as it is of one beyond 16,384 steps where fewer than one step
+            in 64 has a sample (a stamp of a clock that was never set).
 
     Returns:
         One window for each cell, ordered by name, with KPIs ordered by name.
@@ -188,6 +192,7 @@ def to_windows(
     names = list(columns.kpis)
     cumulative = np.array([catalogue.resolve(name).cumulative for name in names], dtype=np.bool_)
     windows = []
+    too_old = 0
     for name, number in sorted(columns.cells.items()):
         rows = order[bounds[number] : bounds[number + 1]]
         if not len(rows):
@@ -195,8 +200,10 @@ def to_windows(
         step = step_ms or _finest(period[rows], values[rows])
         rows = rows[period[rows] == step]
         last = int(index[rows].max())
-        first = max(int(index[rows].min()), last - max_steps + 1)
-        rows = rows[index[rows] >= first]
+        first = _first_step(index[rows], max_steps)
+        kept = index[rows] >= first
+        too_old += len(kept) - int(np.count_nonzero(kept))
+        rows = rows[kept]
         present = sorted(np.unique(kpi[rows]).tolist(), key=names.__getitem__)  # K
         line = np.zeros(len(names), dtype=np.intp)
         line[present] = np.arange(len(present))
@@ -215,7 +222,19 @@ def to_windows(
                 time_zone=time_zone,
             )
         )
+    if too_old:
+        log.warning("samples_left_out=%d reason=too_long_before_the_others", too_old)
     return windows
+
+
+def _first_step(index: NDArray[np.int64], max_steps: int) -> int:
+    """Earliest of these steps from which a window up to the last is short or filled enough."""
+    steps = np.unique(index)
+    steps = steps[steps > steps[-1] - max_steps]
+    lengths = steps[-1] - steps + 1
+    samples = np.arange(len(steps), 0, -1)
+    earned = np.maximum(FREE_STEPS, STEPS_PER_SAMPLE * samples)
+    return int(steps[(lengths <= earned).argmax()])
 
 
 def _finest(period_ms: NDArray[np.int64], values: NDArray[np.float64]) -> int:

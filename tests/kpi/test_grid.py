@@ -269,11 +269,29 @@ def test_a_dead_cell_has_a_window_of_missing_values():
 
 
 def test_stamps_years_apart_keep_the_newest_steps_only():
-    rows = [("c", "prb", ms(2016, 1, 1), 1.0), ("c", "prb", NOON_MS, 2.0)]
+    ends = (ms(2016, 1, 1), NOON_MS - 50_000, NOON_MS - 49_000, NOON_MS)
+    rows = [("c", "prb", end, 2.0) for end in ends]
     (window,) = to_windows([batch(rows, period_ms=1000)], catalogue=CATALOGUE, max_steps=50)
     assert window.steps == 50
     assert window.end_ms == NOON_MS
-    assert np.nansum(window.values) == 2
+    assert np.nansum(window.values) == 4
+
+
+def test_a_stamp_of_an_unset_clock_costs_no_million_steps(caplog):
+    rows = [("c", "prb", ms(1970, 1, 2), 1.0), ("c", "prb", NOON_MS, 2.0)]
+    with caplog.at_level(logging.WARNING):
+        (window,) = to_windows([batch(rows, period_ms=60_000)], catalogue=CATALOGUE)
+    assert window.values.tolist() == [[2.0]]
+    assert "samples_left_out=1 reason=too_long_before_the_others" in caplog.text
+
+
+@pytest.mark.parametrize(("samples", "steps"), [(256, 255), (257, 16_385)])
+def test_a_long_hole_is_kept_where_there_are_samples_enough(samples, steps):
+    newest = NOON_MS // 60_000
+    ends = [newest - 16_384, *range(newest - samples + 2, newest + 1)]
+    rows = [("c", "prb", end * 60_000, 1.0) for end in ends]
+    (window,) = to_windows([batch(rows, period_ms=60_000)], catalogue=CATALOGUE)
+    assert window.steps == steps
 
 
 def test_unusable_samples_are_left_out_and_counted(caplog):
