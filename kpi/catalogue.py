@@ -185,6 +185,10 @@ def _entry(path: Path, name: str, entry: Mapping[str, Any]) -> Kpi:
         raise CatalogueError(
             f"catalogue {path}: {name} has limits {lower!r} and {upper!r}; expected numbers"
         )
+    if not isinstance(cumulative := entry.get("cumulative", False), bool):
+        raise CatalogueError(
+            f"catalogue {path}: {name} has cumulative {cumulative!r}; expected true or false"
+        )
     if lower is not None and upper is not None and lower >= upper:
         raise CatalogueError(f"catalogue {path}: {name} has lower {lower} not under upper {upper}")
     return Kpi(
@@ -194,7 +198,7 @@ def _entry(path: Path, name: str, entry: Mapping[str, Any]) -> Kpi:
         lower=None if lower is None else float(lower),
         upper=None if upper is None else float(upper),
         aliases=tuple(aliases),
-        cumulative=bool(entry.get("cumulative", False)),
+        cumulative=cumulative,
         clause=str(entry.get("clause", "")),
     )
 

@@ -135,6 +135,7 @@ def test_extension_adds_and_replaces_entries(tmp_path: Path) -> None:
         ('[kpi."A"]\nupper = true', "limits None and True"),
         ('[kpi."A"]\naliases = "x"', "aliases 'x'"),
         ('[kpi."A"]\naliases = [1]', "aliases"),
+        ('[kpi."A"]\ncumulative = "false"', "cumulative 'false'; expected true or false"),
         ("kpi = 3", "expected tables"),
         ("[kpi]\nA = 1", "quote names"),
         ('[kpis."A"]\nunit = "1"', r"unknown tables \['kpis'\]"),
