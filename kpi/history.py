@@ -22,7 +22,7 @@ from kpi.observation import ObservationBatch
 from kpi.readers import ColumnMapping, ReadOptions, read_tree
 from kpi.window import KpiWindow
 
-MAPPED = ("timestamp", "cell", "kpi", "value", "suspect", "stamp")
+MAPPED = ("timestamp", "cell", "kpi", "value", "suspect", "stamp", "period_seconds")
 
 
 @dataclass(frozen=True)
@@ -94,8 +94,15 @@ def parse_columns(text: str) -> ColumnMapping:
                 f"expected parts such as timestamp=date with a key from {', '.join(MAPPED)}, "
                 f"got {part!r}"
             )
-        parts[key] = value
+        parts[key] = _seconds(value) if key == "period_seconds" else value
     return ColumnMapping(**parts)
+
+
+def _seconds(text: str) -> float:
+    try:
+        return float(text)
+    except ValueError as error:
+        raise ValueError(f"expected period_seconds as a number, got {text!r}") from error
 
 
 def _batches(

@@ -86,9 +86,12 @@ def test_columns_are_parsed_from_one_option():
     assert parse_columns("timestamp=date, cell=site,stamp=end") == ColumnMapping(
         timestamp="date", cell="site", stamp="end"
     )
+    assert parse_columns("period_seconds=900").period_seconds == 900
 
 
-@pytest.mark.parametrize("text", ["date", "when=date", "cell=", "stamp=middle"])
+@pytest.mark.parametrize(
+    "text", ["date", "when=date", "cell=", "stamp=middle", "period_seconds=x", "period_seconds=nan"]
+)
 def test_a_bad_column_option_is_refused(text):
     with pytest.raises(ValueError, match="expected"):
         parse_columns(text)
