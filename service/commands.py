@@ -1,0 +1,107 @@
+"""The commands that forecast: `serve`, `forecast`, `demo`, `model`.
+
+A command is its options and its help; what it does is imported when it is called.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from kpi.options import (
+    Catalogues,
+    Cells,
+    Columns,
+    Exclude,
+    KeepSuspect,
+    Kpis,
+    Paths,
+    StepSeconds,
+    TimeZone,
+    load,
+    select,
+)
+
+Checkpoint = Annotated[
+    Path | None, typer.Option("--checkpoint", help="Checkpoint to use.", show_default="shipped")
+]
+
+
+def serve(
+    host: Annotated[str | None, typer.Option(help="Address to bind.")] = None,
+    port: Annotated[int | None, typer.Option(help="Port to bind.")] = None,
+    profile: Annotated[str | None, typer.Option(help="near-rt or non-rt.")] = None,
+    checkpoint: Checkpoint = None,
+    journal: Annotated[Path | None, typer.Option(help="SQLite journal of the store.")] = None,
+    ingest: Annotated[Path | None, typer.Option(help="Directory of PM files to watch.")] = None,
+) -> None:
+    """Serve forecasts over REST. Every setting is also a RANCAST_ variable; options win."""
+    from service.server import serve as run
+    from service.settings import load_settings
+
+    options = {"host": host, "port": port, "profile": profile, "model_path": checkpoint}
+    folders = {"journal_path": journal, "ingest_directory": ingest}
+    given = {name: value for name, value in (options | folders).items() if value is not None}
+    settings = load_settings(**given)
+    code = run(settings)
+    raise typer.Exit(code)
+
+
+def forecast(
+    paths: Paths,
+    out: Annotated[Path | None, typer.Option(help="A .csv, .json, .parquet or .html file.")] = None,
+    horizon: Annotated[int, typer.Option(help="Steps to forecast.")] = 24,
+    quantiles: Annotated[str, typer.Option(help="Quantile levels.")] = "0.1,0.5,0.9",
+    checkpoint: Checkpoint = None,
+    kpi: Kpis = None,
+    cell: Cells = None,
+    exclude: Exclude = None,
+    step_seconds: StepSeconds = None,
+    time_zone: TimeZone = "UTC",
+    keep_suspect: KeepSuspect = False,
+    catalogue: Catalogues = None,
+    columns: Columns = None,
+) -> None:
+    """Forecast the cells of PM files or tables, without a server.
+
+    Exit status 1: some files could not be read (they are named), the others were forecast.
+    """
+    from service.offline.cli import forecast_with_progress
+    from service.offline.forecast import ForecastJob
+
+    known = load(catalogue)
+    selection = select(kpi, cell, exclude, step_seconds, time_zone, keep_suspect, columns)
+    job = ForecastJob(tuple(paths), selection, horizon, _levels(quantiles))
+    unreadable = forecast_with_progress(job, known, checkpoint, out)
+    raise typer.Exit(1 if unreadable else 0)
+
+
+def demo(
+    data: Annotated[
+        Path | None, typer.Option(help="Your own PM files or tables.", show_default="simulated")
+    ] = None,
+    port: Annotated[
+        int | None, typer.Option(help="Port on 127.0.0.1.", show_default="8080, or a free one")
+    ] = None,
+) -> None:
+    """Serve forecasts of a simulated network, or of your own files, until stopped."""
+    from service.demo import run_demo
+
+    code = run_demo(data, port)
+    raise typer.Exit(code)
+
+
+def model(checkpoint: Checkpoint = None) -> None:
+    """Show where a checkpoint comes from and how well it did."""
+    from service.offline.cli import show_checkpoint
+
+    show_checkpoint(checkpoint)
+
+
+def _levels(text: str) -> tuple[float, ...]:
+    try:
+        return tuple(float(part) for part in text.split(","))
+    except ValueError:
+        raise typer.BadParameter(f"expected numbers such as 0.1,0.5,0.9, got {text!r}") from None
