@@ -30,6 +30,7 @@ __all__ = [
     "read_tree",
 ]
 
+_FRAME_TAGS = 1024  # around the results of a file
 _UNFINISHED = (".tmp", ".partial")
 
 
@@ -134,6 +135,7 @@ def _files(folder: Path, on_error: Callable[[UnreadableFileError], None] | None)
 def _read_xml(
     data: bytes, path: Path, options: ReadOptions, catalogue: Catalogue, arrival_ms: int
 ) -> Iterator[ObservationBatch]:
+    _bound_tags(data, path, options)
     document = open_document(data, path, (pm_xml.MEASUREMENTS, omes.MEASUREMENTS))
     root = local_name(document.root)
     if root == "mdc":
@@ -152,6 +154,18 @@ def _read_xml(
         path,
         f"expected the root measCollecFile, measDataFile or OMeS, got <{root}>; this is no PM file",
     )
+
+
+def _bound_tags(data: bytes, path: Path, options: ReadOptions) -> None:
+    """Refuse a document of far more tags than the limit of samples leaves a use for.
+
+    A result has two of them and an object at most four; an element costs 30 times its text.
+    """
+    most = 4 * options.limits.max_samples + _FRAME_TAGS
+    if len(data) > most and (found := data.count(b"<")) > most:
+        raise UnreadableFileError(
+            path, f"expected at most {most} tags, got {found}; split the file by objects"
+        )
 
 
 def _is_parquet(path: Path) -> bool:

@@ -21,6 +21,7 @@ from kpi.readers.samples import Samples
 from kpi.readers.source import unpack
 from kpi.readers.times import DAY_MS, file_name_period, parse_epoch, parse_zone, to_text
 
+_FRAME = 1024  # objects and lists around the results of a report
 _DATA_PATH = ("event", "perf3gppFields", "measDataCollection")
 
 
@@ -46,6 +47,12 @@ def read_report(
     """
     options = options or ReadOptions()
     text = unpack(data, name, options.limits)
+    # A result is one object, and brings at most two more with it; each costs 30 times its text.
+    most = 3 * options.limits.max_samples + _FRAME
+    if len(text) > most and (found := text.count(b"{") + text.count(b"[")) > most:
+        raise UnreadableFileError(
+            name, f"expected at most {most} objects and lists, got {found}; split the report"
+        )
     try:
         report = json.loads(text)
     except RecursionError as error:

@@ -211,6 +211,13 @@ def test_bad_report_is_refused_with_its_place(content: bytes, reason: str) -> No
         read_report(content, "topic", arrival_ms=0)
 
 
+def test_report_of_countless_lists_is_refused_before_it_is_parsed() -> None:
+    options = ReadOptions(limits=ReadLimits(max_samples=100))
+    content = json.dumps(report(other=[[]] * 1400)).encode()
+    with pytest.raises(UnreadableFileError, match="at most 1324 objects and lists"):
+        read_report(content, "topic", options, arrival_ms=0)
+
+
 def test_report_beyond_the_sample_limit_is_refused() -> None:
     options = ReadOptions(limits=ReadLimits(max_samples=1))
     with pytest.raises(UnreadableFileError, match="at most 1 samples"):

@@ -100,6 +100,13 @@ def test_pipe_in_a_folder_is_named_and_not_opened(tmp_path: Path) -> None:
     assert "regular file" in bad[0].reason
 
 
+def test_xml_of_countless_tags_is_refused_before_it_is_parsed(tmp_path: Path) -> None:
+    limits = ReadLimits(max_samples=100)
+    text = simple("1").replace("<measData>", "<x/>" * 1500 + "<measData>")
+    with pytest.raises(UnreadableFileError, match="at most 1424 tags"):
+        read_text(tmp_path, text, ReadOptions(limits=limits))
+
+
 def test_path_that_the_system_refuses_is_named(tmp_path: Path) -> None:
     with pytest.raises(UnreadableFileError, match="too long"):
         list(read_tree(tmp_path / ("x" * 5000)))
