@@ -1,8 +1,9 @@
 """Local wall time of tables to UTC, through both clock changes.
 
 In autumn an hour comes twice: of each series the first pass is taken as summer time and, once its
-stamps go back or repeat, the second as winter time. In spring an hour is skipped: stamps inside it
-are moved on by the change.
+stamps go back or repeat, the second as winter time. Where they never go back but several repeat,
+the table was sorted by local time, and of equal stamps the latter is of the second pass. In spring
+an hour is skipped: stamps inside it are moved on by the change.
 
 Axis legend: n rows.
 """
@@ -52,14 +53,19 @@ def _second_pass(
     falls = wall_ms[first] > wall_ms[last]
     of_row = np.searchsorted(names, series[rows])
     in_time_order = np.where(falls[of_row], -rows, rows)
+    order = np.lexsort((in_time_order, of_row))
+    is_apart = np.abs(np.diff(wall_ms[rows[order]])) > _HALF_DAY_MS
+    is_apart |= np.diff(of_row[order]) != 0
     result = np.zeros(len(rows), dtype=np.bool_)
-    before_series, before_ms, folded = -1, 0, False
-    for index in np.lexsort((in_time_order, of_row)).tolist():
-        now_ms = int(wall_ms[rows[index]])
-        if of_row[index] != before_series or abs(now_ms - before_ms) > _HALF_DAY_MS:
-            folded = False
-        elif now_ms <= before_ms:
-            folded = True
-        result[index] = folded
-        before_series, before_ms = int(of_row[index]), now_ms
+    for night in np.split(order, np.flatnonzero(is_apart) + 1):
+        result[night] = _folded(wall_ms[rows[night]])
     return result
+
+
+def _folded(stamps_ms: NDArray[np.int64]) -> NDArray[np.bool_]:
+    """Which stamps of one series and night, (m,) in order of time, are of the second pass."""
+    steps = np.diff(stamps_ms)
+    repeats = steps == 0
+    if (steps >= 0).all() and np.count_nonzero(repeats) > 1:
+        return np.append(False, repeats)  # sorted by the clock on the wall
+    return np.append(False, np.logical_or.accumulate(steps <= 0))

@@ -311,6 +311,16 @@ def test_second_pass_is_told_by_stamps_that_go_back_although_some_are_missing() 
     assert to_utc(np.array(wall[::-1]), one, zone).tolist() == expected[::-1]
 
 
+@pytest.mark.parametrize("direction", [1, -1])
+def test_passes_side_by_side_in_a_table_sorted_by_local_time_are_told_apart(direction: int) -> None:
+    minutes = [105, 120, 120, 135, 135, 150, 165, 165, 180][::direction]
+    wall = np.array(utc("2026-10-25T00:00")[0]) + 60_000 * np.array(minutes)
+    series = np.zeros(len(wall), dtype=np.int64)
+    times = to_utc(wall, series, ZoneInfo("Europe/Madrid"))
+    later = (np.sort(times) - times.min()) // 60_000
+    assert later.tolist() == [0, 15, 30, 45, 60, 75, 90, 120, 135]
+
+
 def test_series_and_years_do_not_disturb_each_other() -> None:
     zone = ZoneInfo("Europe/Madrid")
     wall = utc("2025-10-26T02:30", "2025-10-26T02:30", "2026-10-25T02:30", "2026-10-25T02:30")
