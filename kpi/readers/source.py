@@ -35,8 +35,6 @@ def read_bytes(path: Path, limits: ReadLimits) -> bytes:
             way that is not gzip or is broken.
     """
     try:
-        if not path.is_file():
-            raise UnreadableFileError(path, "expected a file, found none or a directory")
         size = path.stat().st_size
         if size > limits.max_bytes:
             raise UnreadableFileError(

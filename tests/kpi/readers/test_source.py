@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 import kpi.readers as readers
+from kpi.catalogue import load_catalogue
 from kpi.errors import UnreadableFileError
 from kpi.readers import ReadLimits, ReadOptions, read, read_tree
 from tests.kpi.readers.pm_files import read_text, rows, simple, write
@@ -112,15 +113,19 @@ def test_path_that_the_system_refuses_is_named(tmp_path: Path) -> None:
         list(read_tree(tmp_path / ("x" * 5000)))
 
 
-def test_unreadable_file_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("step", ["open", "read_bytes"])
+def test_unreadable_file_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, step: str
+) -> None:
     path = write(tmp_path, simple("1"))
+    catalogue = load_catalogue()
 
     def refuse(*_: object) -> bytes:
         raise PermissionError(13, "Permission denied")
 
-    monkeypatch.setattr(Path, "read_bytes", refuse)
+    monkeypatch.setattr(Path, step, refuse)
     with pytest.raises(UnreadableFileError, match=r"file\.xml: cannot be read: Permission denied"):
-        read(path)
+        read(path, None, catalogue)
 
 
 def test_tree_reads_the_good_files_in_order_and_names_the_bad_one(tmp_path: Path) -> None:
