@@ -83,6 +83,15 @@ def test_names_far_into_a_long_header_are_checked_too(tmp_path: Path) -> None:
         read_text(tmp_path, csv(header, "2026-11-29T15:00:00Z,c" + ",1" * 2002))
 
 
+def test_booleans_and_dates_of_csv_are_no_kpis(tmp_path: Path) -> None:
+    text = csv(
+        "timestamp,cell,x,barred,since",
+        "2026-11-29T15:00:00Z,c,1,true,2026-01-01",
+        "2026-11-29T15:15:00Z,c,2,false,2026-01-01",
+    )
+    assert {row[1] for row in rows(read_text(tmp_path, text))} == {"x"}
+
+
 def test_comma_is_the_decimal_point_of_a_table_with_semicolons(tmp_path: Path) -> None:
     text = csv(
         "timestamp;cell;x;grouped",
