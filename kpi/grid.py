@@ -30,6 +30,7 @@ MAX_STEPS = 1 << 20
 # A longer window has to be earned: one stamp of 1970 must not cost a cell a million empty steps.
 FREE_STEPS = 1 << 14
 STEPS_PER_SAMPLE = 64
+MOST_CUTS = 16
 # Rounding at the source must not turn a full load of 100.3 % into a gap.
 LIMIT_SLACK_RATIO = 0.01
 
@@ -175,8 +176,9 @@ def to_windows(
         keep_suspect: Use values that their source doubts instead of masking them.
         tolerance_ratio: See `snap_ms`.
         max_steps: Bound on T. Of a longer span (two stamps years apart at a step of one second)
-            the newest part is kept, as it is of one beyond 16,384 steps where fewer than one step
-            in 64 has a sample (a stamp of a clock that was never set).
+            the newest part is kept. A span beyond 16,384 steps where fewer than one step in 64 has
+            a sample is cut at its longest holes first, and the parts with most samples are kept: a
+            stamp of a clock that is wrong by years must not cost a cell its history.
 
     Returns:
         One window for each cell, ordered by name, with KPIs ordered by name.
@@ -192,17 +194,16 @@ def to_windows(
     names = list(columns.kpis)
     cumulative = np.array([catalogue.resolve(name).cumulative for name in names], dtype=np.bool_)
     windows = []
-    too_old = 0
+    far_away = 0
     for name, number in sorted(columns.cells.items()):
         rows = order[bounds[number] : bounds[number + 1]]
         if not len(rows):
             continue
         step = step_ms or _finest(period[rows], values[rows])
         rows = rows[period[rows] == step]
-        last = int(index[rows].max())
-        first = _first_step(index[rows], max_steps)
-        kept = index[rows] >= first
-        too_old += len(kept) - int(np.count_nonzero(kept))
+        first, last = _range(index[rows], max_steps)
+        kept = (index[rows] >= first) & (index[rows] <= last)
+        far_away += len(kept) - int(np.count_nonzero(kept))
         rows = rows[kept]
         present = sorted(np.unique(kpi[rows]).tolist(), key=names.__getitem__)  # K
         line = np.zeros(len(names), dtype=np.intp)
@@ -222,19 +223,27 @@ def to_windows(
                 time_zone=time_zone,
             )
         )
-    if too_old:
-        log.warning("samples_left_out=%d reason=too_long_before_the_others", too_old)
+    if far_away:
+        log.warning("samples_left_out=%d reason=too_far_from_the_others", far_away)
     return windows
 
 
-def _first_step(index: NDArray[np.int64], max_steps: int) -> int:
-    """Earliest of these steps from which a window up to the last is short or filled enough."""
+def _range(index: NDArray[np.int64], max_steps: int) -> tuple[int, int]:
+    """First and last step of a window over these samples that is short or filled enough.
+
+    At its longest hole the side with fewer samples is given up, of equal sides the older. Where
+    that does not help soon, there are holes everywhere, and the newest part is kept.
+    """
     steps = np.unique(index)
-    steps = steps[steps > steps[-1] - max_steps]
-    lengths = steps[-1] - steps + 1
-    samples = np.arange(len(steps), 0, -1)
-    earned = np.maximum(FREE_STEPS, STEPS_PER_SAMPLE * samples)
-    return int(steps[(lengths <= earned).argmax()])
+    for _ in range(MOST_CUTS):
+        if steps[-1] - steps[0] < max(FREE_STEPS, STEPS_PER_SAMPLE * len(steps)):
+            break
+        hole = int(np.diff(steps).argmax()) + 1
+        steps = steps[:hole] if hole > len(steps) - hole else steps[hole:]
+    earned = np.maximum(FREE_STEPS, STEPS_PER_SAMPLE * np.arange(len(steps), 0, -1))
+    steps = steps[(steps[-1] - steps < earned).argmax() :]
+    last = int(steps[-1])
+    return max(int(steps[0]), last - max_steps + 1), last
 
 
 def _finest(period_ms: NDArray[np.int64], values: NDArray[np.float64]) -> int:

@@ -277,12 +277,20 @@ def test_stamps_years_apart_keep_the_newest_steps_only():
     assert np.nansum(window.values) == 4
 
 
-def test_a_stamp_of_an_unset_clock_costs_no_million_steps(caplog):
-    rows = [("c", "prb", ms(1970, 1, 2), 1.0), ("c", "prb", NOON_MS, 2.0)]
+@pytest.mark.parametrize("wrong_ms", [ms(1970, 1, 2), ms(2099, 1, 1)])
+def test_a_stamp_years_off_costs_neither_a_million_steps_nor_the_history(caplog, wrong_ms):
+    rows = [("c", "prb", wrong_ms, 1.0), *(("c", "prb", NOON_MS + i * 60_000, 2.0) for i in (0, 1))]
     with caplog.at_level(logging.WARNING):
         (window,) = to_windows([batch(rows, period_ms=60_000)], catalogue=CATALOGUE)
-    assert window.values.tolist() == [[2.0]]
-    assert "samples_left_out=1 reason=too_long_before_the_others" in caplog.text
+    assert window.values.tolist() == [[2.0, 2.0]]
+    assert "samples_left_out=1 reason=too_far_from_the_others" in caplog.text
+
+
+def test_of_a_history_with_holes_everywhere_the_newest_steps_are_kept():
+    rows = [("c", "prb", NOON_MS - i * 6_000_000, 1.0) for i in range(1000)]  # each 100 steps
+    (window,) = to_windows([batch(rows, period_ms=60_000)], catalogue=CATALOGUE)
+    assert window.end_ms == NOON_MS
+    assert window.steps == 16_301
 
 
 @pytest.mark.parametrize(("samples", "steps"), [(256, 255), (257, 16_385)])
