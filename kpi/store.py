@@ -127,7 +127,8 @@ class KpiStore:
             result = self._merge(batch)
             if self._journal is not None and result.accepted:
                 try:
-                    self._journal.maintain(self._capacity(), self._needed)
+                    capacity = sum(self._index.row_counts) * self.limits.history_steps
+                    self._journal.maintain(capacity, self._needed)
                 except JournalError as error:  # the batch itself is safe by now
                     log.error("journal_maintenance=failed error=%r", str(error))
         return result
@@ -367,10 +368,6 @@ class KpiStore:
         readings = np.empty(self.limits.history_steps)
         self._pools[True].unroll(row, end, readings)
         return difference_counter(readings)
-
-    def _capacity(self) -> int:
-        """Samples that the rows in use have room for."""
-        return sum(self._index.row_counts) * self.limits.history_steps
 
     def _needed(self, batch: ObservationBatch) -> NDArray[np.bool_]:
         """Samples that a replay needs: what memory holds, of equal ones the last."""
