@@ -1,7 +1,7 @@
 """The command line: a thin front over the commands of the packages.
 
-Each command's options stand beside its job (`service/commands.py`, `training/commands.py`), and what
-a command does is imported when it is called, so `rancast --help` answers at once.
+Each command's options stand beside its job (`service/commands.py`, `training/commands.py`), and
+what a command does is imported when it is called, so `rancast --help` answers at once.
 """
 
 from __future__ import annotations

@@ -40,7 +40,8 @@ Catalogues = Annotated[
 Columns = Annotated[
     str | None,
     typer.Option(
-        help="Meaning of a table's columns: timestamp=date,cell=site; kpi= and value=; stamp=end.",
+        help="Meaning of a table's columns: timestamp=date,cell=site; kpi= and value=; stamp=end; "
+        "period_seconds=900.",
         show_default="usual names",
     ),
 ]
