@@ -35,6 +35,7 @@ from kpi.readers.samples import split
 
 _DELIMITERS = ",;\t|"
 _HEADER_BYTES = 1 << 20
+_THREADED_BYTES = 8 << 20
 _NULLS = ["", "NIL", "nil", "NaN", "nan", "NULL", "null", "None", "NA", "N/A", "-"]
 
 
@@ -58,6 +59,8 @@ def read_csv(
         as_text = (columns.timestamp, columns.cell, columns.kpi)
         table = pyarrow.csv.read_csv(
             pa.py_buffer(data),
+            # Threads cost more than they save on the tables that a network element writes.
+            read_options=pyarrow.csv.ReadOptions(use_threads=len(data) > _THREADED_BYTES),
             parse_options=pyarrow.csv.ParseOptions(delimiter=delimiter),
             convert_options=pyarrow.csv.ConvertOptions(
                 column_types={name: pa.string() for name in as_text if name is not None},
