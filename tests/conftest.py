@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
 from hypothesis import settings
 
-# A loaded machine is slow, and no test measures time.
-settings.register_profile("rancast", deadline=None)
-settings.load_profile("rancast")
+# A loaded machine is slow, and no test measures time. Developers get new examples in every run;
+# an integration run that fails has to fail again.
+settings.register_profile("explore", deadline=None)
+settings.register_profile("repeat", deadline=None, derandomize=True)
+settings.load_profile("repeat" if os.environ.get("CI") else "explore")
 
 REPOSITORY = Path(__file__).resolve().parent.parent
 
