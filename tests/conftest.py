@@ -6,12 +6,13 @@ import os
 from pathlib import Path
 
 import pytest
-from hypothesis import settings
+from hypothesis import HealthCheck, settings
 
 # A loaded machine is slow, and no test measures time. Developers get new examples in every run;
 # an integration run that fails has to fail again.
-settings.register_profile("explore", deadline=None)
-settings.register_profile("repeat", deadline=None, derandomize=True)
+UNHURRIED = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.register_profile("explore", UNHURRIED)
+settings.register_profile("repeat", UNHURRIED, derandomize=True)
 settings.load_profile("repeat" if os.environ.get("CI") else "explore")
 
 REPOSITORY = Path(__file__).resolve().parent.parent
