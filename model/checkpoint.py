@@ -95,9 +95,22 @@ def save_checkpoint(checkpoint: Checkpoint, path: Path) -> str:
     partial = path.with_name(f"{path.name}.partial")
     weights = {name: tensor.detach().contiguous() for name, tensor in checkpoint.weights.items()}
     # Through bytes, because the library's own file is readable by its owner only.
-    partial.write_bytes(save(weights, metadata=metadata))
+    partial.write_bytes(_ordered(save(weights, metadata=metadata)))
     os.replace(partial, path)
     return file_digest(path)
+
+
+def _ordered(data: bytes) -> bytes:
+    """The same file with its metadata in order; the library's is random, and so would a digest be.
+
+    A safetensors file is the length of its header (8 bytes), the header in JSON, and the tensors.
+    """
+    length = int.from_bytes(data[:8], "little")
+    header = json.loads(data[8 : 8 + length])
+    header["__metadata__"] = dict(sorted(header["__metadata__"].items()))
+    text = json.dumps(header, separators=(",", ":")).encode()
+    text += b" " * (-len(text) % 8)  # the tensors stay aligned
+    return len(text).to_bytes(8, "little") + text + data[8 + length :]
 
 
 def load_checkpoint(path: Path) -> Checkpoint:

@@ -63,6 +63,13 @@ def test_a_directory_is_refused(tmp_path):
         load_checkpoint(tmp_path)
 
 
+def test_the_same_content_has_the_same_digest(path):
+    content = load_checkpoint(path)
+    copies = [path.with_name(f"copy{number}.safetensors") for number in range(4)]
+    assert len({save_checkpoint(content, copy) for copy in copies}) == 1
+    assert load_file(copies[0]).keys() == content.weights.keys()
+
+
 def test_no_half_written_file_is_left(path):
     assert [file.name for file in path.parent.iterdir()] == [path.name]
 
