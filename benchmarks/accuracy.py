@@ -5,14 +5,16 @@ traces: hourly LTE volume, two-minute PRB use, per-second downlink rate); where 
 benchmark says so and measures nothing. Every opponent gets the quantiles of its own residuals on
 the training windows; the forecaster is zero-shot.
 
-    python -m benchmarks.accuracy [--quick] [--json]
+    python -m benchmarks.accuracy [--quick] [--json] [--record CHECKPOINT]
 """
 
 from __future__ import annotations
 
+import argparse
 import importlib.util
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -23,7 +25,7 @@ from numpy.typing import NDArray
 from benchmarks.harness import Result, Unavailable, main
 from kpi.catalogue import load_catalogue
 from kpi.window import KpiWindow
-from model.checkpoint import load_checkpoint
+from model.checkpoint import load_checkpoint, save_checkpoint
 from model.predictor import Predictor
 from model.pretrained import default_checkpoint_path
 from model.transformer import TransformerPredictor
@@ -123,5 +125,30 @@ def measure(quick: bool, checkpoint_path: Path | None = None) -> Iterator[Result
         )
 
 
+def record(path: Path) -> str:
+    """Write the scores of a checkpoint, beside the naive ones, into its card.
+
+    Returns:
+        The new digest of the file.
+
+    Raises:
+        CheckpointError: It is no checkpoint.
+        Unavailable: The yardstick does not lie beside the checkout.
+    """
+    evaluation = {result.id.split(".")[1]: dict(result.detail) for result in measure(False, path)}
+    return save_checkpoint(replace(load_checkpoint(path), evaluation=evaluation), path)
+
+
+def run(arguments: Sequence[str] | None = None) -> None:
+    """Measure, or with `--record FILE` write what was measured into a checkpoint's card."""
+    parser = argparse.ArgumentParser(add_help=False)
+    parser.add_argument("--record", type=Path)
+    options, others = parser.parse_known_args(arguments)
+    if options.record is None:
+        main("accuracy", measure, others)
+    else:
+        sys.stdout.write(f"{options.record} {record(options.record)}\n")
+
+
 if __name__ == "__main__":
-    main("accuracy", measure)
+    run()

@@ -13,6 +13,8 @@ from benchmarks import accuracy
 from benchmarks.harness import Unavailable
 from kpi.catalogue import load_catalogue
 from model.baseline import SeasonalBaseline
+from model.checkpoint import load_checkpoint
+from model.pretrained import default_checkpoint_path
 
 HORIZON = 6
 START = np.datetime64("2026-01-05T00:00")
@@ -123,3 +125,16 @@ def test_the_yardstick_is_loaded_from_where_it_lies(monkeypatch, tmp_path):
     monkeypatch.setattr(accuracy, "YARDSTICK", path)
     monkeypatch.setitem(sys.modules, "yardstick", None)
     assert accuracy.load_yardstick().LEVELS == [0.5]
+
+
+@pytest.mark.usefixtures("yardstick")
+def test_scores_are_recorded_in_the_card_of_a_checkpoint(tmp_path, capsys):
+    shipped = default_checkpoint_path()
+    path = tmp_path / "copy.safetensors"
+    path.write_bytes(shipped.read_bytes())
+    accuracy.run(["--record", str(path)])
+    recorded = load_checkpoint(path)
+    assert set(recorded.evaluation) == set(accuracy.TASKS)
+    assert all("rancast" in scores for scores in recorded.evaluation.values())
+    assert recorded.digest in capsys.readouterr().out
+    assert recorded.training == load_checkpoint(shipped).training
