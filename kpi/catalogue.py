@@ -30,6 +30,11 @@ class KpiKind(StrEnum):
     RATIO = "ratio"
     DELAY = "delay"
 
+    @property
+    def number(self) -> int:
+        """Position among the kinds, which is how models tell them apart."""
+        return list(KpiKind).index(self)
+
 
 @dataclass(frozen=True, slots=True)
 class Kpi:

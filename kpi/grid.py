@@ -75,25 +75,6 @@ def period_end_ms(index: int, period_ms: int) -> int:
     return index * period_ms + (0 if period_ms % WEEK_MS else MONDAY_MS)
 
 
-def snap_ms(
-    period_end_ms: ArrayLike, period_ms: ArrayLike, tolerance_ratio: float = 0.5
-) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
-    """Move period ends to the nearest multiple of their period.
-
-    Args:
-        period_end_ms: int64 (n,) or a scalar, milliseconds since the epoch.
-        period_ms: int64 (n,) or a scalar, lengths of the periods.
-        tolerance_ratio: Greatest distance that is moved, as a share of the period; with the
-            default every stamp is near enough.
-
-    Returns:
-        The snapped ends, int64 (n,), and which of them are within the tolerance, bool (n,). An
-        end without a usable period (see `grid_index`) stays as it is and is not.
-    """
-    index, on_grid = grid_index(period_end_ms, period_ms, tolerance_ratio)
-    return np.where(on_grid, grid_end_ms(index, period_ms), period_end_ms), on_grid
-
-
 def _origin_ms(period_ms: NDArray[np.int64]) -> NDArray[np.int64]:
     return np.where(period_ms % WEEK_MS == 0, MONDAY_MS, 0)
 
@@ -174,7 +155,7 @@ def to_windows(
             finest step at which it has a value.
         time_zone: IANA name handed on to the windows.
         keep_suspect: Use values that their source doubts instead of masking them.
-        tolerance_ratio: See `snap_ms`.
+        tolerance_ratio: See `grid_index`.
         max_steps: Bound on T. Of a longer span (two stamps years apart at a step of one second)
             the newest part is kept. A span beyond 16,384 steps where fewer than one step in 64 has
             a sample is cut at its longest holes first, and the parts with most samples are kept: a

@@ -84,7 +84,8 @@ def utc_offset_ms(moments_ms: NDArray[np.int64], time_zone: str) -> NDArray[np.i
     """Offset of the local clock from UTC at each moment (n,), daylight saving included."""
     if time_zone == "UTC":
         return np.zeros(len(moments_ms), dtype=np.int64)
-    hours = moments_ms // 3_600_000  # zones change on whole quarter hours, at most hourly
+    # A change inside an hour of UTC (half-hour zones only) shows from the next whole hour on.
+    hours = moments_ms // 3_600_000
     distinct, index = np.unique(hours, return_inverse=True)
     offsets = [_offset_at_hour(int(hour), time_zone) for hour in distinct]
     return np.array(offsets, dtype=np.int64)[index]

@@ -19,7 +19,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from kpi.catalogue import Catalogue, KpiKind
+from kpi.catalogue import Catalogue
 from kpi.window import KpiWindow
 from model import scaling, tokens
 from model.baseline import SeasonalBaseline
@@ -39,8 +39,6 @@ LAG_WEEKS = 4
 FEWEST_SAMPLES = 2
 MAX_HISTORY_STEPS = 6_000
 """Bound on what one window may bring into the model, whatever is stored or sent."""
-
-_KINDS = {kind: index for index, kind in enumerate(KpiKind)}
 
 
 class TransformerPredictor:
@@ -83,8 +81,9 @@ class TransformerPredictor:
         check_levels(levels, *self.level_range)
         groups: dict[tuple[int, int, int], list[int]] = defaultdict(list)
         forecasts: dict[int, Forecast] = {}
+        informed = [self._informed(window) for window in windows]
         for index, window in enumerate(windows):
-            if not self._informed(window).any():
+            if not informed[index].any():
                 forecasts[index] = self._by_baseline(window, horizon, levels)
                 continue
             patches = tokens.context_patches(self.config, window.steps)
@@ -93,16 +92,22 @@ class TransformerPredictor:
             size = max(1, min(MAX_BATCH_WINDOWS, MAX_BATCH_SERIES // kpis))
             for begin in range(0, len(members), size):
                 chunk = members[begin : begin + size]
-                answered = self._predict_alike([windows[i] for i in chunk], horizon, levels)
+                answered = self._predict_alike(
+                    [windows[i] for i in chunk], [informed[i] for i in chunk], horizon, levels
+                )
                 forecasts.update(zip(chunk, answered, strict=True))
         return [forecasts[index] for index in range(len(windows))]
 
     def _predict_alike(
-        self, windows: Sequence[KpiWindow], horizon: int, levels: Sequence[float]
+        self,
+        windows: Sequence[KpiWindow],
+        informed: Sequence[NDArray[np.bool_]],
+        horizon: int,
+        levels: Sequence[float],
     ) -> list[Forecast]:
-        """Forecast windows of one step and one number of KPIs."""
+        """Forecast windows of one step and one number of KPIs; `informed` (K,) has enough samples."""
         future_patches = math.ceil(horizon / self.config.patch)
-        series = self._series(windows, future_patches)
+        series = self._series(windows, informed, future_patches)
         with torch.inference_mode():
             built = tokens.build_tokens(series, self.config, future_patches)
             scaled = self._forecaster(built)[:, :, :horizon]  # (B, K, H, Q)
@@ -110,7 +115,7 @@ class TransformerPredictor:
             values = scaling.unscale(wanted, built.stats)
             values = within_limits(values, series.lower.double(), series.upper.double())
         return [
-            self._forecast(window, values[index].numpy(), levels)
+            self._forecast(window, informed[index], values[index].numpy(), levels)
             for index, window in enumerate(windows)
         ]
 
@@ -124,7 +129,12 @@ class TransformerPredictor:
         (forecast,) = self._baseline.predict([window], horizon, levels)
         return replace(forecast, model=self.identity)
 
-    def _series(self, windows: Sequence[KpiWindow], future_patches: int) -> tokens.Series:
+    def _series(
+        self,
+        windows: Sequence[KpiWindow],
+        informed: Sequence[NDArray[np.bool_]],
+        future_patches: int,
+    ) -> tokens.Series:
         """Right-aligned tensors of windows that share a step and a number of KPIs."""
         step_ms, kpis = windows[0].step_ms, len(windows[0].kpis)
         config = self.config
@@ -149,22 +159,25 @@ class TransformerPredictor:
                     step_ms,
                 )
             ),
-            kinds=torch.tensor([[_KINDS[kpi.kind] for kpi in row] for row in entries]),
+            kinds=torch.tensor([[kpi.kind.number for kpi in row] for row in entries]),
             lower=torch.tensor(
                 [[-math.inf if k.lower is None else k.lower for k in row] for row in entries]
             ),
             upper=torch.tensor(
                 [[math.inf if k.upper is None else k.upper for k in row] for row in entries]
             ),
-            present=torch.from_numpy(np.stack([self._informed(window) for window in windows])),
+            present=torch.from_numpy(np.stack(informed)),
         )
 
     def _forecast(
-        self, window: KpiWindow, values: NDArray[np.float64], levels: Sequence[float]
+        self,
+        window: KpiWindow,
+        informed: NDArray[np.bool_],
+        values: NDArray[np.float64],
+        levels: Sequence[float],
     ) -> Forecast:
         """Put values (K, H, L) and their provenance together."""
         answers = as_float32(values)
-        informed = self._informed(window)
         if not informed.all():
             baseline = self._by_baseline(window, values.shape[1], levels)
             answers[~informed] = baseline.values[~informed]

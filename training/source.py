@@ -16,7 +16,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from kpi.catalogue import Catalogue, KpiKind
+from kpi.catalogue import Catalogue
 from kpi.window import KpiWindow
 from model.config import ForecasterConfig
 from training.batch import TrainingBatch, make_batch
@@ -176,7 +176,7 @@ class WindowSource:
 def _kind_and_limits(catalogue: Catalogue, name: str) -> tuple[float, float, float]:
     entry = catalogue.resolve(name)
     return (
-        float(list(KpiKind).index(entry.kind)),
+        float(entry.kind.number),
         -math.inf if entry.lower is None else entry.lower,
         math.inf if entry.upper is None else entry.upper,
     )

@@ -22,12 +22,19 @@ from kpi.grid import (
     grid_index,
     impossible,
     period_end_ms,
-    snap_ms,
     to_windows,
 )
 from kpi.observation import ObservationBatch
 
 QUARTER_MS = 900_000
+
+
+def snap_ms(period_end_ms, period_ms, tolerance_ratio=0.5):
+    """Where the grid puts period ends, and which of them are near enough."""
+    index, on_grid = grid_index(period_end_ms, period_ms, tolerance_ratio)
+    return np.where(on_grid, grid_end_ms(index, period_ms), period_end_ms), on_grid
+
+
 NOON_MS = int(datetime(2026, 11, 1, 12, tzinfo=UTC).timestamp() * 1000)
 CATALOGUE = Catalogue(
     version="test",
