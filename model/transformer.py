@@ -105,7 +105,7 @@ class TransformerPredictor:
         horizon: int,
         levels: Sequence[float],
     ) -> list[Forecast]:
-        """Forecast windows of one step and one number of KPIs; `informed` (K,) has enough samples."""
+        """Forecast windows of one step and number of KPIs; `informed` (K,) have enough samples."""
         future_patches = math.ceil(horizon / self.config.patch)
         series = self._series(windows, informed, future_patches)
         with torch.inference_mode():
