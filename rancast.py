@@ -1,6 +1,6 @@
 """The command line: a thin front over the commands of the packages.
 
-Each command's options stand beside its job (`service/commands.py`, `training/commands.py`), and
+Each command's options stand beside its job (`service/commands.py`, `training/commands/`), and
 what a command does is imported when it is called, so `rancast --help` answers at once.
 """
 
@@ -13,7 +13,9 @@ from functools import wraps
 import typer
 
 from service.commands import demo, forecast, model, serve
-from training.commands import backtest, simulate, train
+from training.commands.backtest import backtest
+from training.commands.simulate import simulate
+from training.commands.train import train
 
 UNUSABLE = 2
 STOPPED = 130
