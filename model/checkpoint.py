@@ -20,6 +20,7 @@ from safetensors import SafetensorError
 from safetensors.torch import load, save
 from torch import Tensor
 
+from model.calibration import Calibration
 from model.config import ForecasterConfig
 from model.errors import CheckpointError
 from model.forecaster import Forecaster
@@ -51,8 +52,15 @@ class Checkpoint:
     catalogue_version: str
     training: Mapping[str, Any] = field(default_factory=dict)
     evaluation: Mapping[str, Any] = field(default_factory=dict)
-    calibration: Mapping[str, Any] | None = None
+    calibration: Calibration | None = None
     digest: str = ""
+
+    def __post_init__(self) -> None:
+        if self.calibration is not None and self.calibration.levels != self.config.levels:
+            raise CheckpointError(
+                f"expected the calibration of {self.name} to have the forecaster's levels "
+                f"{self.config.levels}, got {self.calibration.levels}; calibrate it again"
+            )
 
     @property
     def identity(self) -> ModelIdentity:
@@ -89,7 +97,9 @@ def save_checkpoint(checkpoint: Checkpoint, path: Path) -> str:
         "config": json.dumps(checkpoint.config.to_dict()),
         "training": json.dumps(dict(checkpoint.training)),
         "evaluation": json.dumps(dict(checkpoint.evaluation)),
-        "calibration": json.dumps(checkpoint.calibration),
+        "calibration": json.dumps(
+            None if checkpoint.calibration is None else checkpoint.calibration.to_dict()
+        ),
     }
     path.parent.mkdir(parents=True, exist_ok=True)
     partial = path.with_name(f"{path.name}.partial")
@@ -155,6 +165,7 @@ def _from_metadata(
     if bad := [name for name, tensor in weights.items() if not torch.isfinite(tensor).all()]:
         raise CheckpointError(f"{path} holds weights that are not finite: {bad}")
     try:
+        calibration = json.loads(metadata["calibration"])
         checkpoint = Checkpoint(
             name=metadata["name"],
             version=metadata["version"],
@@ -163,7 +174,7 @@ def _from_metadata(
             catalogue_version=metadata["catalogue_version"],
             training=json.loads(metadata["training"]),
             evaluation=json.loads(metadata["evaluation"]),
-            calibration=json.loads(metadata["calibration"]),
+            calibration=None if calibration is None else Calibration.from_dict(calibration),
             digest=digest,
         )
     except (KeyError, json.JSONDecodeError) as error:

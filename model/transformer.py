@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -26,6 +26,7 @@ from model.baseline import SeasonalBaseline
 from model.calendar import calendar_of_windows
 from model.checkpoint import Checkpoint
 from model.config import ForecasterConfig
+from model.conformity import conformity, limits_in_model_space
 from model.errors import HorizonError
 from model.lags import WEEK_MS
 from model.predictor import ContextSpan, Forecast, ModelIdentity, Rung
@@ -44,9 +45,19 @@ MAX_HISTORY_STEPS = 6_000
 class TransformerPredictor:
     """Forecasts of a trained checkpoint."""
 
-    def __init__(self, checkpoint: Checkpoint, catalogue: Catalogue) -> None:
+    def __init__(
+        self, checkpoint: Checkpoint, catalogue: Catalogue, *, calibrated: bool = True
+    ) -> None:
+        """Make the forecaster ready.
+
+        Args:
+            checkpoint: Weights, and their calibration where there is one.
+            catalogue: KPI catalogue.
+            calibrated: Whether the calibration is used; without it quantiles are as trained.
+        """
         self._checkpoint = checkpoint
         self._catalogue = catalogue
+        self._calibration = checkpoint.calibration if calibrated else None
         self._forecaster = checkpoint.build()
         self._baseline = SeasonalBaseline(catalogue, level_range=self.level_range)
 
@@ -74,29 +85,81 @@ class TransformerPredictor:
         self, windows: Sequence[KpiWindow], horizon: int, levels: Sequence[float]
     ) -> list[Forecast]:
         """Forecast each window; see `Predictor.predict`."""
+        self._check_horizon(horizon)
+        check_levels(levels, *self.level_range)
+        informed = [self._informed(window) for window in windows]
+        forecasts: dict[int, Forecast] = {
+            index: self._by_baseline(window, horizon, levels)
+            for index, window in enumerate(windows)
+            if not informed[index].any()
+        }
+        for chunk in self._batches(windows, informed):
+            answered = self._predict_alike(
+                [windows[i] for i in chunk], [informed[i] for i in chunk], horizon, levels
+            )
+            forecasts.update(zip(chunk, answered, strict=True))
+        return [forecasts[index] for index in range(len(windows))]
+
+    def conformity(
+        self, windows: Sequence[KpiWindow], targets: Sequence[NDArray[np.float32]]
+    ) -> list[NDArray[np.float32]]:
+        """How the uncalibrated quantiles stand to what came, see `model.calibration.scores`.
+
+        Args:
+            windows: What was known at each origin.
+            targets: (K, H) a window, all of one H, NaN where missing.
+
+        Returns:
+            (K, H, Q) a window for the trained levels, NaN where the target is missing or the
+            seasonal baseline answers for the KPI.
+
+        Raises:
+            HorizonError: H is not in 1..max_horizon.
+        """
+        horizons = {target.shape[-1] for target in targets}
+        if len(horizons) > 1:
+            raise HorizonError(f"expected targets of one horizon, got {sorted(horizons)}")
+        scores = [
+            np.full((*target.shape, len(self.config.levels)), np.nan, dtype=np.float32)
+            for target in targets
+        ]
+        informed = [self._informed(window) for window in windows]
+        for horizon in horizons:
+            self._check_horizon(horizon)
+            future_patches = math.ceil(horizon / self.config.patch)
+            for chunk in self._batches(windows, informed):
+                series = self._series(
+                    [windows[i] for i in chunk], [informed[i] for i in chunk], future_patches
+                )
+                coming = torch.from_numpy(np.stack([targets[i] for i in chunk]))
+                for index, found in zip(
+                    chunk, conformity(self._forecaster, series, coming), strict=True
+                ):
+                    scores[index] = found.numpy()
+        return scores
+
+    def _check_horizon(self, horizon: int) -> None:
         if not 1 <= horizon <= self.max_horizon:
             raise HorizonError(
                 f"expected a horizon of 1 to {self.max_horizon} steps, got {horizon}"
             )
-        check_levels(levels, *self.level_range)
+
+    def _batches(
+        self, windows: Sequence[KpiWindow], informed: Sequence[NDArray[np.bool_]]
+    ) -> Iterator[list[int]]:
+        """Positions of windows that share a step, a number of KPIs and a context length.
+
+        A window of which nothing is known is in none.
+        """
         groups: dict[tuple[int, int, int], list[int]] = defaultdict(list)
-        forecasts: dict[int, Forecast] = {}
-        informed = [self._informed(window) for window in windows]
         for index, window in enumerate(windows):
-            if not informed[index].any():
-                forecasts[index] = self._by_baseline(window, horizon, levels)
-                continue
-            patches = tokens.context_patches(self.config, window.steps)
-            groups[window.step_ms, len(window.kpis), patches].append(index)
+            if informed[index].any():
+                patches = tokens.context_patches(self.config, window.steps)
+                groups[window.step_ms, len(window.kpis), patches].append(index)
         for (_, kpis, _), members in groups.items():
             size = max(1, min(MAX_BATCH_WINDOWS, MAX_BATCH_SERIES // kpis))
             for begin in range(0, len(members), size):
-                chunk = members[begin : begin + size]
-                answered = self._predict_alike(
-                    [windows[i] for i in chunk], [informed[i] for i in chunk], horizon, levels
-                )
-                forecasts.update(zip(chunk, answered, strict=True))
-        return [forecasts[index] for index in range(len(windows))]
+                yield members[begin : begin + size]
 
     def _predict_alike(
         self,
@@ -111,6 +174,9 @@ class TransformerPredictor:
         with torch.inference_mode():
             built = tokens.build_tokens(series, self.config, future_patches)
             scaled = self._forecaster(built)[:, :, :horizon]  # (B, K, H, Q)
+            if self._calibration is not None:
+                lower, upper = limits_in_model_space(series, built.stats)
+                scaled = self._calibration.apply(scaled, series.kinds, lower, upper)
             wanted = at_levels(scaled, self.config.levels, levels)  # (B, K, H, L)
             values = scaling.unscale(wanted, built.stats)
             values = within_limits(values, series.lower.double(), series.upper.double())

@@ -54,7 +54,7 @@ def load_model(settings: Settings, catalogue: Catalogue) -> LoadedModel:
             "training": dict(checkpoint.training),
             "evaluation": dict(checkpoint.evaluation),
             "calibration": (
-                None if checkpoint.calibration is None else dict(checkpoint.calibration)
+                None if checkpoint.calibration is None else checkpoint.calibration.to_dict()
             ),
         }
     )
