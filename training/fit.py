@@ -10,7 +10,7 @@ import hashlib
 import json
 import math
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
@@ -108,20 +108,46 @@ class Progress:
 
 @dataclass(frozen=True)
 class FitResult:
-    """The averaged weights with the lowest validation loss, and how the run went."""
+    """How a run went, and what it led to.
+
+    Attributes:
+        weights: The averaged weights with the lowest validation loss.
+        last: The averaged weights at the end, where the learning rate is lowest.
+        steps: Optimiser steps done.
+        stopped_early: Whether patience ended the run before its schedule did.
+        best_loss: Validation loss of `weights`.
+        losses: Validation losses as (step, loss); one of step 0 where the run began from weights.
+    """
 
     weights: dict[str, Tensor]
+    last: dict[str, Tensor]
     steps: int
     stopped_early: bool
     best_loss: float
     losses: Sequence[tuple[int, float]] = field(default_factory=list)
 
 
-def run_fingerprint(fit: FitConfig, model: ForecasterConfig, data: Sequence[str]) -> str:
+def run_fingerprint(
+    fit: FitConfig,
+    model: ForecasterConfig,
+    data: Sequence[str],
+    initial: Mapping[str, Tensor] | None = None,
+) -> str:
     """A digest of all that decides a run's outcome; a saved state is only good for the same one."""
     story: dict[str, Any] = {"fit": asdict(fit), "model": model.to_dict(), "data": list(data)}
     story["fit"].pop("save_every_seconds")
+    if initial is not None:
+        story["initial"] = weights_digest(initial)
     return hashlib.sha256(json.dumps(story, sort_keys=True).encode()).hexdigest()
+
+
+def weights_digest(weights: Mapping[str, Tensor]) -> str:
+    """A digest of names, shapes, types and values of weights."""
+    digest = hashlib.sha256()
+    for name, tensor in sorted(weights.items()):
+        digest.update(repr((name, tuple(tensor.shape), str(tensor.dtype))).encode())
+        digest.update(tensor.detach().contiguous().numpy().tobytes())
+    return f"sha256:{digest.hexdigest()}"
 
 
 def batch_loss(forecaster: Forecaster, batch: TrainingBatch) -> Tensor:
@@ -142,6 +168,7 @@ def fit(
     training: Source,
     validation: Source,
     *,
+    initial: Mapping[str, Tensor] | None = None,
     state_path: Path | None = None,
     data: Sequence[str] = (),
     on_progress: Callable[[Progress], None] = lambda _: None,
@@ -153,6 +180,7 @@ def fit(
         model_config: What.
         training: Batches to learn from.
         validation: Batches to judge by; the same ones each time.
+        initial: Weights to start from, which are judged first; new ones by default.
         state_path: Where the state is kept; a state found there is gone on from.
         data: Names of the data, part of the run's fingerprint.
         on_progress: Called after every step.
@@ -163,15 +191,19 @@ def fit(
         OSError: The state cannot be written, which shows before the first step.
         KeyboardInterrupt: Stopped by hand; the state was saved first.
     """
-    fingerprint = run_fingerprint(fit_config, model_config, data)
+    fingerprint = run_fingerprint(fit_config, model_config, data, initial)
     torch.manual_seed(fit_config.seed)
     forecaster = Forecaster(model_config)
+    if initial is not None:
+        forecaster.load_state_dict(dict(initial))
     state = load_state(state_path, fingerprint) if state_path else None
     if state is None:
         weights = _copy(dict(forecaster.state_dict()))
         state = RunState(0, weights, _copy(weights), _copy(weights))
     forecaster.load_state_dict(state.weights)
     run = _Run(fit_config, forecaster, state, training, validation, on_progress)
+    if initial is not None and not state.losses:
+        run.evaluate()
 
     def save() -> None:
         if state_path:
@@ -230,7 +262,7 @@ class _Run:
         while state.step < config.steps and state.stale_evaluations < config.patience:
             self._step()
             if state.step % config.evaluate_every == 0 or state.step == config.steps:
-                self._evaluate()
+                self.evaluate()
             self.on_progress(self._progress())
             if time.monotonic() - saved_at > config.save_every_seconds:
                 save()
@@ -238,6 +270,7 @@ class _Run:
         save()
         return FitResult(
             weights=state.best,
+            last=state.average,
             steps=state.step,
             stopped_early=state.step < config.steps,
             best_loss=state.best_loss,
@@ -275,7 +308,8 @@ class _Run:
         known = not math.isnan(self.smoothed_loss)
         self.smoothed_loss = 0.98 * self.smoothed_loss + 0.02 * total if known else total
 
-    def _evaluate(self) -> None:
+    def evaluate(self) -> None:
+        """Judge the average, and keep it where it is the best so far."""
         state = self.state
         self.judge.load_state_dict(state.average)
         with torch.inference_mode():

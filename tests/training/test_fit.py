@@ -65,6 +65,52 @@ def test_another_seed_gives_other_weights(source, tiny_config):
     assert not same(one.weights, two.weights)
 
 
+def test_a_run_begins_with_the_weights_it_is_given_and_judges_them_first(source, tiny_config):
+    given = fit(replace(FIT, seed=3), tiny_config, source, source).weights
+    still = replace(FIT, steps=1, learning_rate=1e-30)
+    result = fit(still, tiny_config, source, source, initial=given)
+    assert [step for step, _ in result.losses] == [0, 1]
+    assert same(result.last, given)
+    assert not same(fit(still, tiny_config, source, source).last, given)
+
+
+def test_given_weights_are_kept_where_no_step_makes_them_better(source, tiny_config):
+    given = fit(replace(FIT, steps=60, learning_rate=5e-3), tiny_config, source, source).weights
+    wild = replace(FIT, steps=4, learning_rate=10.0, warmup_steps=0)
+    result = fit(wild, tiny_config, source, source, initial=given)
+    assert same(result.weights, given)
+    assert not same(result.last, given)
+
+
+def test_a_run_from_given_weights_goes_on_after_a_stop(source, tiny_config, tmp_path):
+    given = fit(replace(FIT, seed=3), tiny_config, source, source).weights
+    path = tmp_path / "run"
+    with pytest.raises(KeyboardInterrupt):
+        fit(
+            FIT,
+            tiny_config,
+            source,
+            source,
+            initial=given,
+            state_path=path,
+            on_progress=stop_at(5, KeyboardInterrupt),
+        )
+    resumed = fit(FIT, tiny_config, source, source, initial=given, state_path=path)
+    whole = fit(FIT, tiny_config, source, source, initial=given)
+    assert same(resumed.last, whole.last)
+    assert list(resumed.losses) == list(whole.losses)
+
+
+def test_other_given_weights_make_it_another_run(source, tiny_config, tmp_path):
+    given = fit(FIT, tiny_config, source, source).weights
+    path = tmp_path / "run"
+    fit(FIT, tiny_config, source, source, initial=given, state_path=path)
+    moved = {name: weight + 1e-3 for name, weight in given.items()}
+    for initial in (moved, None):
+        with pytest.raises(ResumeError, match="other settings or data"):
+            fit(FIT, tiny_config, source, source, initial=initial, state_path=path)
+
+
 def test_a_stopped_run_ends_with_the_weights_of_one_that_was_not(source, tiny_config, tmp_path):
     path = tmp_path / "run"
     with pytest.raises(KeyboardInterrupt):
