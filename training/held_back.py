@@ -54,13 +54,15 @@ class TimeSplit:
         tune: Recordings, or their earlier parts, to learn from.
         held: Recordings with a held-back part; forecasts in it see what lies before.
         ratio: Share of each of `held`, at its end, that is held back; 1 for whole recordings.
-        days: Days from the first sample to learn from to the last.
+        days: Days of the longest recording to learn from.
+        held_days: Days that are held back of the recording of which most are.
     """
 
     tune: list[KpiWindow]
     held: list[KpiWindow]
     ratio: float
     days: float
+    held_days: float
 
     @property
     def whole_runs(self) -> bool:
@@ -83,10 +85,12 @@ def split_in_time(
         samples = np.cumsum([window.steps for window in ordered])
         kept = (1 - (ratio or USUAL_RATIO)) * samples[-1]
         count = int(np.clip(np.searchsorted(samples, kept, side="right"), 1, len(ordered) - 1))
-        return TimeSplit(ordered[:count], ordered[count:], 1.0, _days(ordered[:count]))
+        tune, held = ordered[:count], ordered[count:]
+        return TimeSplit(tune, held, 1.0, _days(tune), _days(held))
     share = ratio or _usual_ratio(windows, least_steps)
     tune = [replace(w, values=w.values[:, : cut_in_time(w, share)]) for w in windows]
-    return TimeSplit(tune, list(windows), share, _days(tune))
+    ends = [replace(w, values=w.values[:, cut_in_time(w, share) :]) for w in windows]
+    return TimeSplit(tune, list(windows), share, _days(tune), _days(ends))
 
 
 def _are_runs(windows: Sequence[KpiWindow]) -> bool:

@@ -48,6 +48,8 @@ LEAST_STEPS = 30
 MOST_STEPS = 900
 WEEK_DAYS = 7.0
 LEAST_GAIN = 0.005
+"""Over a week or more; what less than a week shows has to be as many times as large."""
+
 SHARES = (1.0, 0.5, 0.25)
 """Shares of the tuned weights in the mixtures that are compared, the most tuned first."""
 
@@ -199,7 +201,7 @@ def tune(
     for share in SHARES:
         weights = mixture(base.weights, result.last, share)
         scores = score(weights, "tuned")
-        comparison = compare(zero_shot, scores, LEAST_GAIN)
+        comparison = compare(zero_shot, scores, least_gain(split))
         if comparison.is_better:
             return Tuned(weights, share, zero_shot, scores, comparison, held_back, schedule, result)
     return Tuned(base.weights, 0.0, zero_shot, scores, comparison, held_back, schedule, result)
@@ -230,6 +232,16 @@ def fit_config(split: TimeSplit, config: TuneConfig) -> FitConfig:
         save_every_seconds=20.0,
     )
     return _with_steps(base, steps)
+
+
+def least_gain(split: TimeSplit) -> float:
+    """What tuning has to gain, however sure it is: more where few days were held back.
+
+    One day's origins agree with each other, and say little about another day.
+    """
+    if not has_days(split.held):
+        return LEAST_GAIN
+    return LEAST_GAIN * max(1.0, WEEK_DAYS / split.held_days)
 
 
 def _with_steps(schedule: FitConfig, steps: int) -> FitConfig:

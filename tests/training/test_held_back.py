@@ -85,7 +85,7 @@ def test_a_long_recording_is_cut_in_time():
 def test_of_three_days_one_is_held_back():
     found = split([recording(72, cell="a"), recording(72, cell="b")])
     assert [window.steps for window in found.tune] == [48, 48]
-    assert found.days == 2
+    assert (found.days, found.held_days) == (2, 1)
 
 
 def test_what_is_left_to_learn_from_is_long_enough_where_it_can_be():

@@ -14,7 +14,7 @@ from training import tuning
 from training.errors import DataError, DivergedError, ResumeError
 from training.fit import fit
 from training.held_back import split_in_time
-from training.tuning import TuneConfig, Tuned, fit_config, mixture, tune
+from training.tuning import TuneConfig, Tuned, fit_config, least_gain, mixture, tune
 
 CONFIG = TuneConfig(
     horizon=12, history_steps=96, steps=40, learning_rate=1e-2, series=8, synthetic_ratio=0.0
@@ -233,6 +233,16 @@ def test_less_than_a_week_takes_smaller_steps(make_window):
     )
     assert schedule([make_window(steps=720)]).learning_rate == tuning.LEARNING_RATE
     assert schedule([make_window(steps=72)], learning_rate=0.1).learning_rate == 0.1
+
+
+def test_few_days_held_back_have_to_show_more(make_window):
+    def gain(steps, step_ms=3_600_000):
+        window = replace(make_window(steps=steps), step_ms=step_ms)
+        return least_gain(split_in_time([window], least_steps=48))
+
+    assert gain(24 * 100) == pytest.approx(0.005)
+    assert gain(24 * 3) == pytest.approx(0.035)
+    assert gain(24 * 3, step_ms=1000) == pytest.approx(0.005)
 
 
 @pytest.mark.parametrize(
