@@ -14,6 +14,7 @@ import typer
 
 from service.commands import demo, forecast, model, serve
 from training.commands.backtest import backtest
+from training.commands.gallery import gallery
 from training.commands.simulate import simulate
 from training.commands.train import train
 
@@ -50,7 +51,7 @@ def _plainly(command: Callable[..., None]) -> Callable[..., None]:
     return run
 
 
-for _command in (serve, forecast, train, backtest, simulate, demo, model):
+for _command in (serve, forecast, train, backtest, gallery, simulate, demo, model):
     app.command()(_plainly(_command))
 
 
