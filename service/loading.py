@@ -40,11 +40,12 @@ def load_model(settings: Settings, catalogue: Catalogue) -> LoadedModel:
 
     from model.checkpoint import load_checkpoint
     from model.pretrained import default_checkpoint_path
+    from model.rollout import Rollout
     from model.transformer import TransformerPredictor
 
     try:
         checkpoint = load_checkpoint(settings.model_path or default_checkpoint_path())
-        predictor = TransformerPredictor(checkpoint, catalogue)
+        predictor = Rollout(TransformerPredictor(checkpoint, catalogue), catalogue)
     except ModelError as error:
         raise StartupError(f"the model cannot be loaded: {error}") from error
     torch.set_num_threads(settings.threads)

@@ -17,6 +17,7 @@ from model.accuracy import shown
 from model.checkpoint import load_checkpoint
 from model.predictor import Forecast
 from model.pretrained import default_checkpoint_path
+from model.rollout import Rollout
 from model.transformer import TransformerPredictor
 from service.answers import level_key
 from service.offline.forecast import ForecastJob, run_forecast
@@ -41,9 +42,8 @@ def forecast_with_progress(
     told = Console(stderr=True)
     if out:
         check_output(out)
-    predictor = TransformerPredictor(
-        load_checkpoint(checkpoint or default_checkpoint_path()), catalogue
-    )
+    loaded = load_checkpoint(checkpoint or default_checkpoint_path())
+    predictor = Rollout(TransformerPredictor(loaded, catalogue), catalogue)
     with Progress(console=told, transient=True) as bar:
         task = bar.add_task("reading", total=None)
         result = run_forecast(
