@@ -41,6 +41,7 @@ DENSE_MS = 60_000
 
 BLOCKS = 8
 LEAST_BLOCKS = 4
+ENOUGH_ORIGINS = 200
 MOST_ORIGINS = 600
 CHUNK_WINDOWS = 64
 SURE_ERRORS = 2.0
@@ -222,7 +223,8 @@ class HeldBack:
     def _origins(self, window: KpiWindow, first: int) -> list[int]:
         """Origins a horizon apart, or closer where that gives only a few."""
         last = window.steps - self.horizon
-        stride = max(1, min(self.horizon, (last - first) // BLOCKS))
+        enough = max(BLOCKS, ENOUGH_ORIGINS // len(self.split.held))
+        stride = max(1, min(self.horizon, (last - first) // enough))
         return [
             origin
             for origin in range(first, last + 1, stride)
