@@ -1,17 +1,15 @@
 """Calibration: quantiles moved so that they cover what they say, learnt from past forecasts.
 
-Split-conformal prediction (Vovk, Gammerman and Shafer 2005) of one quantile at a time, with scores
-in units of the forecast's own width: conformalised quantile regression in the form CQR-r (Romano,
-Patterson and Candes 2019; Sesia and Candes 2020). With q the quantile of a level and w the distance
-between the forecast's quantiles nearest 0.1 and 0.9, both in model space, sorted and within the
-KPI's limits, the score of a target y is (y - q) / w. The shift of a level is the score of rank
-ceil((n + 1) level) among n past ones, and the calibrated quantile is q + w * shift. Were coming
-targets exchangeable with the past ones, y would lie at or below it with probability `level`, and at
-most 1 / (n + 1) more where no scores are equal.
+Split-conformal prediction (Vovk, Gammerman and Shafer 2005) with scores in units of the forecast's
+own width, that is conformalised quantile regression in the form CQR-r (Romano, Patterson and Candes
+2019; Sesia and Candes 2020). With q the quantile of a level and w the distance between the
+forecast's quantiles nearest 0.1 and 0.9, both in model space, sorted and within the KPI's limits,
+the score of a target y is (y - q) / w, and the calibrated quantile is q + w * shift. How shifts are
+read off past scores is the matter of whoever trains; this is what they are, and what they do.
 
-Shifts are learnt by kind of KPI and by steps ahead, in buckets that do not depend on the horizon
-that is asked for. Being relative to the width they keep the scale of a series, and they leave a
-forecast without width (a cell that is off: all quantiles at the limit) as it is.
+Shifts are by kind of KPI and by steps ahead, in buckets that do not depend on the horizon that is
+asked for. Being relative to the width they keep the scale of a series, and they leave a forecast
+without width (a cell that is off: all quantiles at the limit) as it is.
 
 Axis legend: B windows, K KPIs, H steps of the horizon, Q quantile levels, G buckets of steps ahead.
 """
@@ -89,7 +87,11 @@ class Calibration:
             raise ModelError(f"expected shifts of at most {MOST_SHIFT:g} widths for {name}")
 
     def apply(self, scaled: Tensor, kinds: Tensor, lower: Tensor, upper: Tensor) -> Tensor:
-        """Calibrated quantiles, sorted and within the limits.
+        """Calibrated quantiles, sorted.
+
+        They start from quantiles within the limits, but those that end at a limit or beyond it lie
+        as far beyond it as the forecaster had them: rounding cannot bring them back over it, and a
+        clamp of the KPI values puts them on it exactly.
 
         Args:
             scaled: (B, K, H, Q) as the forecaster gives them, in model space.
@@ -103,9 +105,13 @@ class Calibration:
         steps = torch.arange(1, scaled.shape[2] + 1)
         buckets = torch.bucketize(steps, torch.tensor(self.first_steps), right=True) - 1  # (H,)
         shifts = self._table[kinds][:, :, buckets]  # (B, K, H, Q)
-        ordered, width = ordered_with_width(scaled, self.levels, lower, upper)
-        moved = ordered + width[..., None] * shifts.to(scaled.dtype)
-        return within_limits(moved.sort(dim=-1).values, lower, upper)
+        ordered = scaled.sort(dim=-1).values
+        within = within_limits(ordered, lower, upper)
+        moved = within + _width(within, self.levels)[..., None] * shifts.to(scaled.dtype)
+        over = ordered - within  # below 0 at the lower limit, above 0 at the upper one
+        moved = moved + torch.where(moved <= lower[..., None, None], over.clamp(max=0), 0)
+        moved = moved + torch.where(moved >= upper[..., None, None], over.clamp(min=0), 0)
+        return moved.sort(dim=-1).values
 
     @cached_property
     def _table(self) -> Tensor:
@@ -192,22 +198,20 @@ def scores(
     Returns:
         (B, K, H, Q), NaN where the target is missing.
     """
-    ordered, width = ordered_with_width(scaled, levels, lower, upper)
-    return (target[..., None] - ordered) / width.clamp(min=LEAST_WIDTH)[..., None]
-
-
-def ordered_with_width(
-    scaled: Tensor, levels: Sequence[float], lower: Tensor, upper: Tensor
-) -> tuple[Tensor, Tensor]:
-    """Quantiles (B, K, H, Q), sorted and within the limits (B, K), and their width (B, K, H)."""
-    ordered = within_limits(scaled.sort(dim=-1).values, lower, upper)
-    low, high = (_nearest(levels, level) for level in WIDTH_LEVELS)
-    return ordered, ordered[..., high] - ordered[..., low]
+    within = within_limits(scaled.sort(dim=-1).values, lower, upper)
+    width = _width(within, levels).clamp(min=LEAST_WIDTH)
+    return (target[..., None] - within) / width[..., None]
 
 
 def step_buckets(max_horizon: int) -> tuple[int, ...]:
     """First steps of buckets that double in length: 1, 2, 4, 8, … up to the longest horizon."""
     return tuple(2**power for power in range(max_horizon.bit_length()))
+
+
+def _width(within: Tensor, levels: Sequence[float]) -> Tensor:
+    """Distance (B, K, H) between the quantiles (B, K, H, Q) nearest 0.1 and 0.9."""
+    low, high = (_nearest(levels, level) for level in WIDTH_LEVELS)
+    return within[..., high] - within[..., low]
 
 
 def _nearest(levels: Sequence[float], wanted: float) -> int:

@@ -63,11 +63,18 @@ def test_zero_shifts_sort_and_change_nothing_else(scaled):
 
 
 @given(shift_rows, quantiles)
-def test_quantiles_ascend_and_stay_within_the_limits(rows, scaled):
+def test_quantiles_ascend_and_are_those_of_a_forecast_within_the_limits(rows, scaled):
     found = apply(calibration(rows), scaled, lower=-1.5, upper=2.0)
     assert (found.diff(dim=-1) >= 0).all()
-    assert found.min() >= -1.5
-    assert found.max() <= 2.0
+    same = apply(calibration(rows), scaled.clamp(-1.5, 2.0), lower=-1.5, upper=2.0)
+    torch.testing.assert_close(found.clamp(-1.5, 2.0), same.clamp(-1.5, 2.0))
+
+
+def test_what_lay_beyond_a_limit_and_is_not_moved_off_it_stays_beyond():
+    scaled = torch.tensor([-3.0, -2.0, 4.0]).expand(1, 1, 1, 3)  # the width within them is 3.5
+    rows = ((-0.1, 0.0, 0.2), (0.0,) * 3)
+    found = apply(calibration(rows), scaled, lower=-1.5, upper=2.0)
+    torch.testing.assert_close(found, torch.tensor([-3.35, -2.0, 4.7]).expand(1, 1, 1, 3))
 
 
 @given(shift_rows, quantiles, st.floats(0.01, 100), st.floats(-10, 10))
@@ -238,6 +245,20 @@ def test_calibrated_forecasts_keep_limits_and_do_not_depend_on_neighbours(
         assert (np.diff(forecast.values, axis=-1) >= 0).all()
         assert forecast.values.min() >= 0
         assert forecast.values[0].max() <= 100
+
+
+def test_zeros_at_the_limit_stay_exact_zeros(tiny_checkpoint, catalogue, make_window):
+    """Rounding in model space must not lift them, or a silent cell lay below its quantiles."""
+    still = tuple((0.0,) * len(TRAINED_LEVELS) for _ in (1, 4))
+    none = Calibration(TRAINED_LEVELS, (1, 4), {}, still)
+    window = make_window(kpis=("Volume",))
+    silent = replace(window, values=np.where(window.values > 60, window.values, 0))
+    (plain,) = TransformerPredictor(tiny_checkpoint, catalogue).predict([silent], 40, LEVELS)
+    (found,) = TransformerPredictor(replace(tiny_checkpoint, calibration=none), catalogue).predict(
+        [silent], 40, LEVELS
+    )
+    assert (plain.values == 0).any()
+    np.testing.assert_array_equal(found.values == 0, plain.values == 0)
 
 
 def test_a_calibrated_forecast_scales_with_its_series(tiny_checkpoint, catalogue, make_window):
