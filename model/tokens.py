@@ -212,10 +212,15 @@ def _calendar(draft: _Draft) -> Tensor:
     return draft.series.calendar[:, None].expand(-1, kpis, -1, -1)
 
 
+def _scaled_zero(stats: ScaleStats) -> Tensor:
+    """(B, K) where zero lies in scaled space."""
+    return torch.asinh(-stats.mean / stats.divisor)[..., 0].float()
+
+
 def _scalars(draft: _Draft) -> Tensor:
     series, stats = draft.series, draft.stats
-    mean, spread = stats.mean[..., 0], stats.spread[..., 0]  # (B, K)
-    zero = torch.asinh(-mean / spread).float()
+    mean, spread = stats.mean[..., 0], stats.divisor[..., 0]  # (B, K)
+    zero = _scaled_zero(stats)
     lower = torch.asinh((series.lower.double() - mean) / spread).float()
     upper = torch.asinh((series.upper.double() - mean) / spread).float()
     context = draft.scaled[..., draft.first :]

@@ -35,8 +35,26 @@ def test_a_constant_series_has_a_spread_of_one_percent():
     assert stats.spread.item() == 0.5
 
 
-def test_an_all_zero_series_has_the_smallest_spread():
-    assert scaling.measure(torch.zeros(1, 1, 8)).spread.item() == scaling.ABSOLUTE_FLOOR
+def test_an_all_zero_series_has_no_spread_and_comes_back_as_zero_whatever_is_said():
+    stats = scaling.measure(torch.zeros(1, 1, 8))
+    assert stats.spread.item() == 0
+    said = torch.tensor([[[-1e9, -3.0, 0.0, 0.7, 1e9]]])
+    assert scaling.unscale(said, stats).tolist() == [[[0.0] * 5]]
+
+
+def test_what_follows_an_all_zero_series_is_scaled_by_one():
+    stats = scaling.measure(torch.tensor([[[0.0, torch.nan, 0.0]]]))
+    coming = torch.tensor([[[0.0, 2.0, torch.nan]]])
+    expected = torch.asinh(coming)
+    torch.testing.assert_close(scaling.scale(coming, stats), expected, equal_nan=True)
+
+
+@given(factor=st.floats(1e-30, 1e30))
+def test_a_series_has_no_size_below_which_it_is_nothing(factor):
+    values = torch.tensor([[[1.0, 3.0, 2.0, 7.0]]])
+    one, other = values.double(), values.double() * factor
+    expected = scaling.scale(one, scaling.measure(one))
+    torch.testing.assert_close(scaling.scale(other, scaling.measure(other)), expected)
 
 
 def test_a_series_without_samples_gets_neutral_statistics():
