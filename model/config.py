@@ -23,6 +23,9 @@ TOKEN_INPUTS = (
 )
 """Every group of token inputs there is, in the order in which they are laid out in a token."""
 
+POSITIONS = ("rope", "alibi", "none")
+"""Ways to tell the order of the patches: rotary, linear biases, or only what the tokens say."""
+
 _COUNTS = (
     "width",
     "layers",
@@ -50,6 +53,8 @@ class ForecasterConfig:
         inputs: Groups of token inputs, a subset of `TOKEN_INPUTS` in its order. A later version may
             add groups; a checkpoint says which ones it was trained with.
         rope_base: Base of the rotary angles (Su et al. 2021).
+        position: How attention over time knows the order, one of `POSITIONS`.
+        copies: Whether the head starts from a mixture of what was seen (`model.copies`).
     """
 
     width: int = 128
@@ -62,6 +67,8 @@ class ForecasterConfig:
     levels: tuple[float, ...] = TRAINED_LEVELS
     inputs: tuple[str, ...] = TOKEN_INPUTS
     rope_base: float = 10_000.0
+    position: str = "rope"
+    copies: bool = False
 
     def __post_init__(self) -> None:
         for name in _COUNTS:
@@ -70,6 +77,8 @@ class ForecasterConfig:
                 raise ModelError(f"expected {name} to be a whole number from 1, got {count!r}")
         if not self.rope_base > 0:
             raise ModelError(f"expected a rope_base above 0, got {self.rope_base}")
+        if self.position not in POSITIONS:
+            raise ModelError(f"expected position to be one of {POSITIONS}, got {self.position!r}")
         if len(self.levels) < 2:
             raise ModelError(f"expected at least two levels, got {self.levels}")
         if self.width % self.heads:
@@ -117,6 +126,7 @@ class ForecasterConfig:
 
 
 PRESETS: Mapping[str, ForecasterConfig] = {
-    "nano": ForecasterConfig(width=64, layers=2, heads=2, feedforward=160),
-    "small": ForecasterConfig(),
+    "nano": ForecasterConfig(width=64, layers=2, heads=2, feedforward=160, copies=True),
+    "small": ForecasterConfig(width=160, layers=4, heads=5, feedforward=352, copies=True),
+    "base": ForecasterConfig(width=224, layers=5, heads=7, feedforward=512, copies=True),
 }

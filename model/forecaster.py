@@ -24,10 +24,16 @@ from torch.nn import functional
 from kpi.catalogue import KpiKind
 from model.attention import Mask, QkNorm, attention
 from model.config import ForecasterConfig
+from model.copies import CANDIDATES, Copies
 from model.rotary import RotaryTable, rotary_table
 from model.tokens import Tokens, token_width
 
 NORM_EPS = 1e-6
+
+
+def alibi_slopes(heads: int) -> Tensor:
+    """(H,) slopes from 1/2 down to 1/256 in a geometric row (Press et al. 2022)."""
+    return 2.0 ** -torch.linspace(1, 8, heads)
 
 
 class SelfAttention(nn.Module):
@@ -41,13 +47,20 @@ class SelfAttention(nn.Module):
         self.query_norm = nn.Parameter(torch.ones(config.head_width))
         self.key_norm = nn.Parameter(torch.ones(config.head_width))
 
-    def forward(self, x: Tensor, visible: Tensor, rope: RotaryTable | None) -> Tensor:
-        """Attend within each row of `x`.
+    def forward(
+        self,
+        x: Tensor,
+        visible: Tensor,
+        rope: RotaryTable | None = None,
+        alibi_slopes: Tensor | None = None,
+    ) -> Tensor:
+        """Attend within each row of `x`; without angles and slopes the axis has no order.
 
         Args:
             x: (R, N, d), R independent rows.
             visible: bool (R, N), which tokens may be looked at.
-            rope: Rotary angles of the N positions, None for an axis without order.
+            rope: Rotary angles of the N positions.
+            alibi_slopes: Slope of each head's bias against distance.
 
         Returns:
             (R, N, d).
@@ -58,7 +71,7 @@ class SelfAttention(nn.Module):
             q,  # (R, H, N, D)
             k,
             v,
-            mask=Mask(key_valid=visible),
+            mask=Mask(key_valid=visible, alibi_slopes=alibi_slopes),
             rope=rope,
             qk_norm=QkNorm(self.query_norm, self.key_norm, NORM_EPS),
         )
@@ -93,16 +106,22 @@ class Block(nn.Module):
         self.mix_norm = nn.RMSNorm(config.width, eps=NORM_EPS)
         self.mix = SwiGlu(config)
 
-    def forward(self, x: Tensor, visible: Tensor, rope: RotaryTable) -> Tensor:
+    def forward(
+        self,
+        x: Tensor,
+        visible: Tensor,
+        rope: RotaryTable | None,
+        alibi_slopes: Tensor | None,
+    ) -> Tensor:
         """Tokens (B, K, N, d) and their visibility (B, K, N) to tokens (B, K, N, d)."""
         over_time = self.time_attention(
-            self.time_norm(x).flatten(0, 1), visible.flatten(0, 1), rope
+            self.time_norm(x).flatten(0, 1), visible.flatten(0, 1), rope, alibi_slopes
         )  # (B * K, N, d)
         x = x + over_time.unflatten(0, x.shape[:2])
         if self.kpi_attention is not None and self.kpi_norm is not None:
             by_patch = self.kpi_norm(x).transpose(1, 2)  # (B, N, K, d)
             seen = visible.transpose(1, 2).flatten(0, 1)  # (B * N, K)
-            across = self.kpi_attention(by_patch.flatten(0, 1), seen, None)
+            across = self.kpi_attention(by_patch.flatten(0, 1), seen)
             x = x + across.unflatten(0, by_patch.shape[:2]).transpose(1, 2)
         mixed: Tensor = x + self.mix(self.mix_norm(x))
         return mixed
@@ -127,7 +146,7 @@ class Embedding(nn.Module):
 
 
 class QuantileHead(nn.Module):
-    """From a future token to the quantiles of its P samples, in scaled space and unsorted."""
+    """From tokens to quantiles in scaled space, as offsets to a mixture of what was seen."""
 
     def __init__(self, config: ForecasterConfig) -> None:
         super().__init__()
@@ -135,12 +154,20 @@ class QuantileHead(nn.Module):
         self.norm = nn.RMSNorm(config.width, eps=NORM_EPS)
         self.hidden = nn.Linear(config.width, 2 * config.width)
         self.out = nn.Linear(2 * config.width, config.patch * len(config.levels))
+        mixtures = config.patch * len(CANDIDATES)
+        self.mixture = nn.Linear(2 * config.width, mixtures) if config.copies else None
 
-    def forward(self, x: Tensor) -> Tensor:
-        """(B, K, N, d) to (B, K, N * P, Q)."""
-        quantiles = self.out(functional.silu(self.hidden(self.norm(x))))
-        shaped: Tensor = quantiles.unflatten(-1, self.shape).flatten(2, 3)  # (B, K, N * P, Q)
-        return shaped
+    def forward(self, x: Tensor, copies: Copies | None) -> Tensor:
+        """(B, K, N, d) and candidates (B, K, N * P, C) to (B, K, N * P, Q)."""
+        hidden = functional.silu(self.hidden(self.norm(x)))
+        # (B, K, N * P, Q)
+        offsets: Tensor = self.out(hidden).unflatten(-1, self.shape).flatten(2, 3)
+        if self.mixture is None or copies is None:
+            return offsets
+        scores = self.mixture(hidden).unflatten(-1, (self.shape[0], -1)).flatten(2, 3)
+        scores = scores.masked_fill(~copies.known, -math.inf)  # (B, K, N * P, C)
+        start: Tensor = (scores.softmax(-1) * copies.values).sum(-1, keepdim=True)
+        return offsets + start
 
 
 class Forecaster(nn.Module):
@@ -159,13 +186,24 @@ class Forecaster(nn.Module):
     def forward(self, tokens: Tokens) -> Tensor:
         """Quantiles in scaled space, unsorted: (B, K, future samples, Q)."""
         context_patches = tokens.inputs.shape[2] - tokens.future_patches
-        positions = torch.arange(-context_patches, tokens.future_patches)
-        rope = rotary_table(positions, self.config.head_width, self.config.rope_base)
+        rope, slopes = self._positions(context_patches, tokens.future_patches)
         x = self.embedding(tokens.inputs, tokens.kinds)  # (B, K, N, d)
         for block in self.blocks:
-            x = block(x, tokens.visible, rope)
-        quantiles: Tensor = self.head(x[:, :, context_patches:])
+            x = block(x, tokens.visible, rope, slopes)
+        quantiles: Tensor = self.head(x[:, :, context_patches:], tokens.copies)
         return quantiles
+
+    def _positions(
+        self, context_patches: int, future_patches: int
+    ) -> tuple[RotaryTable | None, Tensor | None]:
+        """Rotary angles or slopes of the time axis, as the configuration has it."""
+        config = self.config
+        if config.position == "alibi":
+            return None, alibi_slopes(config.heads)
+        if config.position == "none":
+            return None, None
+        positions = torch.arange(-context_patches, future_patches)
+        return rotary_table(positions, config.head_width, config.rope_base), None
 
     def parameter_count(self) -> int:
         """Number of weights."""
@@ -184,6 +222,8 @@ class Forecaster(nn.Module):
             elif isinstance(module, nn.Embedding):
                 nn.init.normal_(module.weight, std=0.02)
         nn.init.zeros_(self.head.out.weight)
+        if self.head.mixture is not None:
+            nn.init.zeros_(self.head.mixture.weight)
         normal = NormalDist()
         start = torch.tensor([normal.inv_cdf(level) for level in self.config.levels])  # (Q,)
         with torch.no_grad():

@@ -18,9 +18,10 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from model import lags, scaling
+from model import copies, lags, scaling
 from model.calendar import CALENDAR_WIDTH
 from model.config import ForecasterConfig
+from model.copies import Copies
 from model.lags import DAY_MS, WEEK_MS
 from model.scaling import ScaleStats
 
@@ -63,6 +64,7 @@ class Tokens:
         kinds: int64 (B, K).
         future_patches: How many of the N patches lie after the origin.
         stats: Scaling of each series.
+        copies: Candidates that the head may start from, where the configuration has them.
     """
 
     inputs: Tensor
@@ -70,6 +72,7 @@ class Tokens:
     kinds: Tensor
     future_patches: int
     stats: ScaleStats
+    copies: Copies | None = None
 
 
 @dataclass(frozen=True)
@@ -138,7 +141,13 @@ def build_tokens(series: Series, config: ForecasterConfig, future_patches: int) 
     seen = ~torch.isnan(draft.patched(context)).all(-1)  # (B, K, Nc)
     visible = torch.nn.functional.pad(seen, (0, future_patches), value=True)
     visible = visible & series.present[..., None]
-    return Tokens(inputs, visible, series.kinds, future_patches, stats)
+    found = None
+    if config.copies:
+        zero = _scaled_zero(stats).clamp(-8, 8)
+        ahead = future_patches * config.patch
+        scaled_context = scaled[..., draft.first :]
+        found = copies.candidates(scaled_context, scaled, draft.smooth, zero, series.step_ms, ahead)
+    return Tokens(inputs, visible, series.kinds, future_patches, stats, found)
 
 
 def token_width(config: ForecasterConfig) -> int:

@@ -8,8 +8,9 @@ import pytest
 import torch
 
 from model.config import PRESETS, ForecasterConfig
+from model.copies import CANDIDATES, Copies
 from model.errors import CheckpointError, ModelError
-from model.forecaster import Forecaster
+from model.forecaster import Forecaster, alibi_slopes
 from model.rotary import rotary_table
 from model.tokens import Tokens, token_width
 
@@ -62,6 +63,86 @@ def test_the_order_of_the_context_matters(forecaster, tokens):
     assert not torch.allclose(forecaster(tokens), forecaster(replace(tokens, inputs=turned)))
 
 
+def test_without_positions_the_order_of_the_context_says_nothing(tiny_config, tokens):
+    torch.manual_seed(5)
+    forecaster = Forecaster(replace(tiny_config, position="none"))
+    torch.nn.init.normal_(forecaster.head.out.weight)
+    turned = tokens.inputs.clone()
+    turned[:, :, [0, 4]] = turned[:, :, [4, 0]]
+    one, other = forecaster(tokens), forecaster(replace(tokens, inputs=turned))
+    torch.testing.assert_close(one, other, rtol=0, atol=1e-4)
+
+
+def test_linear_biases_make_near_patches_count_more_than_far_ones(tiny_config):
+    torch.manual_seed(6)
+    attention = Forecaster(replace(tiny_config, position="alibi")).blocks[0].time_attention
+    slopes = torch.full((tiny_config.heads,), 4.0)
+    x = torch.randn(1, 9, tiny_config.width)
+    near, far = x.clone(), x.clone()
+    near[:, 7] += 1
+    far[:, 0] += 1
+    visible = torch.ones(1, 9, dtype=torch.bool)
+    base, after_near, after_far = (
+        attention(tokens, visible, alibi_slopes=slopes)[:, 8] for tokens in (x, near, far)
+    )
+    assert (after_near - base).norm() > 100 * (after_far - base).norm()
+
+
+@pytest.mark.parametrize("heads", [1, 2, 5, 8])
+def test_slopes_fall_by_equal_ratios_from_a_half(heads):
+    slopes = alibi_slopes(heads)
+    assert slopes.shape == (heads,)
+    assert slopes[0] == 0.5
+    assert heads == 1 or slopes[-1] == 1 / 256
+    ratios = slopes[1:] / slopes[:-1]
+    torch.testing.assert_close(ratios, ratios[:1].expand_as(ratios))
+
+
+@pytest.mark.parametrize("position", ["alibi", "none"])
+def test_linear_biases_and_no_positions_have_the_same_weights_as_rotary_ones(tiny_config, position):
+    other = Forecaster(replace(tiny_config, position=position))
+    assert other.state_dict().keys() == Forecaster(tiny_config).state_dict().keys()
+
+
+@pytest.fixture
+def copies(tokens):
+    """Candidates of two future patches, some of them unknown."""
+    generator = torch.Generator().manual_seed(7)
+    shape = (2, 3, 32, len(CANDIDATES))
+    known = torch.rand(shape, generator=generator) > 0.4
+    known[..., -1] = True
+    return Copies(torch.randn(shape, generator=generator) * known, known)
+
+
+def test_an_untrained_head_starts_from_the_mean_of_what_is_known(tiny_config, tokens, copies):
+    forecaster = Forecaster(replace(tiny_config, copies=True))
+    answer = forecaster(replace(tokens, copies=copies))
+    mean = copies.values.sum(-1) / copies.known.sum(-1)
+    torch.testing.assert_close(answer[..., 5], mean)
+    assert (answer.diff(dim=-1) > 0).all()
+
+
+def test_what_is_not_known_is_not_copied(tiny_config, tokens, copies):
+    torch.manual_seed(8)
+    forecaster = Forecaster(replace(tiny_config, copies=True))
+    torch.nn.init.normal_(forecaster.head.mixture.weight)
+    spoilt = Copies(torch.where(copies.known, copies.values, 1e6), copies.known)
+    clean, other = (forecaster(replace(tokens, copies=found)) for found in (copies, spoilt))
+    torch.testing.assert_close(clean, other, rtol=0, atol=0)
+
+
+def test_a_mixture_lies_between_its_candidates(tiny_config, tokens, copies):
+    torch.manual_seed(9)
+    forecaster = Forecaster(replace(tiny_config, copies=True))
+    torch.nn.init.normal_(forecaster.head.mixture.weight)
+    offsets = forecaster(tokens)
+    start = (forecaster(replace(tokens, copies=copies)) - offsets)[..., 0]
+    low = copies.values.masked_fill(~copies.known, torch.inf).amin(-1)
+    high = copies.values.masked_fill(~copies.known, -torch.inf).amax(-1)
+    assert (start >= low - 1e-5).all()
+    assert (start <= high + 1e-5).all()
+
+
 def test_attention_sees_only_the_distance_between_patches(tiny_config, tiny_checkpoint):
     attention = tiny_checkpoint.build().blocks[0].time_attention
     x = torch.randn(1, 9, tiny_config.width, generator=torch.Generator().manual_seed(2))
@@ -108,7 +189,8 @@ def test_an_untrained_forecaster_answers_with_a_normal_spread(tiny_config, token
 def test_presets_stay_within_their_size():
     sizes = {name: Forecaster(config).parameter_count() for name, config in PRESETS.items()}
     assert sizes["nano"] < 400_000
-    assert 1_000_000 < sizes["small"] < 1_600_000
+    assert 1_000_000 < sizes["small"] < 2_000_000
+    assert sizes["small"] < sizes["base"] < 4_500_000
 
 
 @pytest.mark.parametrize(
@@ -124,6 +206,7 @@ def test_presets_stay_within_their_size():
         {"levels": (0.0, 0.5)},
         {"inputs": ("calendar", "value")},
         {"inputs": ("moon",)},
+        {"position": "moon"},
     ],
 )
 def test_an_impossible_configuration_is_refused(fields):
@@ -133,6 +216,16 @@ def test_an_impossible_configuration_is_refused(fields):
 
 def test_a_configuration_survives_its_dictionary(tiny_config):
     assert ForecasterConfig.from_dict(tiny_config.to_dict()) == tiny_config
+
+
+def test_a_configuration_written_before_copies_and_positions_means_what_it_meant(tiny_config):
+    fields = tiny_config.to_dict()
+    del fields["position"], fields["copies"]
+    fields["inputs"] = [name for name in fields["inputs"] if name != "planned"]
+    old = ForecasterConfig.from_dict(fields)
+    assert (old.position, old.copies) == ("rope", False)
+    assert "planned" not in old.inputs
+    assert Forecaster(old).head.mixture is None
 
 
 def test_an_unknown_field_in_a_configuration_is_refused(tiny_config):
