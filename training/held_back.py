@@ -4,9 +4,10 @@ A recording that goes on for long is cut in time: its end is held back. A networ
 in many short runs, one after the other, is not: cutting each run would compare on the last seconds
 of what was learnt from, so its latest runs are held back whole.
 
-Two sets of weights are compared at the same origins. The gain has to exceed a least gain and twice
-its standard error, by the jackknife over blocks of neighbouring origins (Kuensch 1989), since the
-errors of one evening, at all cells, are one event and no independent proof.
+Two sets of weights are compared at the same origins. The gain has to exceed a least gain and what
+chance would seldom give: its standard error is that of the jackknife over blocks of neighbouring
+origins (Kuensch 1989), since the errors of one evening, at all cells, are one event and no
+independent proof.
 
 Axis legend: K KPIs, T samples, H steps of the horizon, Q levels.
 """
@@ -44,7 +45,8 @@ LEAST_BLOCKS = 4
 ENOUGH_ORIGINS = 200
 MOST_ORIGINS = 600
 CHUNK_WINDOWS = 64
-SURE_ERRORS = 2.0
+SURE_ERRORS = 1.65
+"""Standard errors that a gain has to exceed: where nothing is gained, one in twenty does."""
 
 
 @dataclass(frozen=True)

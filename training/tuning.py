@@ -40,12 +40,15 @@ from training.held_back import (
 from training.source import MIN_CONTEXT_PATCHES, MixedSource, Source, SyntheticSource, WindowSource
 from training.synthetic import BatchSpec
 
-LEARNING_RATE = 4e-4
-TARGETS_SEEN = 8.0
+LEARNING_RATE = 5e-4
+TARGETS_SEEN = 16.0
 """How often the usual schedule takes each sample as a target."""
 
 LEAST_STEPS = 30
 MOST_STEPS = 900
+FAR_SHARE = 0.25
+"""Share of the recorded batches that end anywhere, so that other horizons are not forgotten."""
+
 WEEK_DAYS = 7.0
 LEAST_GAIN = 0.005
 """Over a week or more; what less than a week shows has to be as many times as large."""
@@ -64,12 +67,12 @@ class TuneConfig:
     """How to tune; the checkpoint carries it.
 
     Attributes:
-        horizon: Steps ahead that matter most: half of the recorded batches end there, and the
-            comparison is made there.
+        horizon: Steps ahead that matter most: three quarters of the recorded batches end there or
+            before, and the comparison is made there.
         history_steps: Most samples before an origin.
         held_back_ratio: Share of the recordings that is held back, by default 15 % and a day.
         steps: Optimiser steps, by default as many as the amount of data bears.
-        learning_rate: Peak, by default 4e-4, and less where there is less than a week of data.
+        learning_rate: Peak, by default 5e-4, and less where there is less than a week of data.
         synthetic_ratio: Share of batches from synthetic cells, against forgetting.
         series: Series in a batch.
         seed: Of all data drawn.
@@ -277,14 +280,14 @@ def _sources(
         max_horizon=shape.max_horizon,
         patch=shape.patch,
     )
-    own = (1 - config.synthetic_ratio) / 2
+    own = 1 - config.synthetic_ratio
     training = MixedSource(
         (
             recorded(split.tune, near, 1.0),
             recorded(split.tune, shape, 1.0),
             SyntheticSource(shape, spec),
         ),
-        (own, own, config.synthetic_ratio),
+        (own * (1 - FAR_SHARE), own * FAR_SHARE, config.synthetic_ratio),
     )
     return training, recorded(split.held, near, split.ratio)
 
