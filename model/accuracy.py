@@ -78,6 +78,11 @@ class Accuracy:
         """Mean distance between the lowest and the highest level, in the KPI's unit."""
         return _ratio(self.width, self.targets)
 
+    @property
+    def relative_width(self) -> float:
+        """Sum of these distances relative to the sum of |y|: a width without a unit."""
+        return _ratio(self.width, self.absolute_target)
+
 
 def measure(
     quantiles: NDArray[np.floating],

@@ -8,8 +8,9 @@ import numpy as np
 import pytest
 
 from model.baseline import SeasonalBaseline
+from model.errors import HorizonError
 from model.predictor import ContextSpan, Forecast, ModelIdentity, Rung
-from training.backtest import BacktestConfig, backtest, lead_buckets, origins_of
+from training.backtest import Backtest, BacktestConfig, backtest, origins_of
 from training.errors import DataError
 
 CONFIG = BacktestConfig(horizon=12, test_ratio=0.5, levels=(0.1, 0.5, 0.9))
@@ -94,34 +95,10 @@ def test_the_baseline_covers_about_what_its_levels_say(make_window, catalogue):
     assert line.accuracy.mase < 1
 
 
-def test_origins_lie_in_the_test_part_and_leave_room_for_the_horizon(make_window):
-    window = make_window(steps=100)
-    origins = origins_of(window, replace(CONFIG, stride=7))
-    assert origins[0] == 50
-    assert origins[-1] + CONFIG.horizon <= 100
-    assert set(np.diff(origins)) == {7}
-
-
-def test_at_most_so_many_origins_spread_evenly(make_window):
-    origins = origins_of(make_window(), replace(CONFIG, stride=1, max_origins=5))
-    assert len(origins) == 5
-    assert origins[0] == 200
-    assert origins[-1] == 388
-
-
-@pytest.mark.parametrize("horizon", [1, 2, 7, 24, 192])
-def test_lead_buckets_cover_the_horizon_without_overlap(horizon):
-    buckets = lead_buckets(horizon)
-    leads = [lead for first, last in buckets for lead in range(first, last + 1)]
-    assert leads == list(range(1, horizon + 1))
-    assert len(buckets) <= 8
-
-
 def test_progress_ends_with_all_origins(windows):
     seen = []
-    result = backtest(
-        [Clairvoyant(windows)], windows, CONFIG, lambda done, total: seen.append((done, total))
-    )
+    how = Backtest(on_progress=lambda done, total: seen.append((done, total)))
+    result = backtest([Clairvoyant(windows)], windows, CONFIG, how)
     assert seen[-1] == (result.origins, result.origins)
 
 
@@ -135,13 +112,6 @@ def test_a_few_examples_are_kept(windows):
 def test_a_history_too_short_is_refused_with_what_is_needed(make_window):
     with pytest.raises(DataError, match="at least 44 samples"):
         backtest([Clairvoyant([])], [make_window(steps=40)], CONFIG)
-
-
-@pytest.mark.parametrize("ratio", [0.05, 0.3, 0.5, 0.9])
-@pytest.mark.parametrize("horizon", [1, 12, 24, 192])
-def test_as_many_samples_as_it_asks_for_are_enough(make_window, horizon, ratio):
-    config = BacktestConfig(horizon=horizon, test_ratio=ratio)
-    assert origins_of(make_window(steps=config.enough_steps), config)
 
 
 class Nobody(Clairvoyant):
@@ -158,17 +128,103 @@ def test_a_score_that_is_no_number_comes_last(windows):
     assert [line.model for line in result.overall()] == ["clairvoyant", "nobody"] * 2
 
 
-@pytest.mark.parametrize(
-    "change",
-    [
-        {"horizon": 0},
-        {"test_ratio": 0.0},
-        {"test_ratio": 1.0},
-        {"stride": 0},
-        {"stride": -1},
-        {"max_origins": 0},
-    ],
-)
-def test_impossible_settings_are_refused(change):
-    with pytest.raises(DataError, match="expected"):
-        replace(CONFIG, **change)
+class Learner(Clairvoyant):
+    """Keeps what it was given to learn from."""
+
+    note = "learns"
+
+    def fit(self, windows, _config, on_progress=None):
+        self.lessons = {window.cell: window for window in windows}
+        if on_progress:
+            on_progress(1, 2)
+            on_progress(2, 2)
+
+
+def test_learners_are_given_what_lies_before_every_first_origin_and_no_more(windows):
+    learner = Learner(windows)
+    backtest([learner], windows, CONFIG)
+    for window in windows:
+        first = origins_of(window, CONFIG)[0]
+        np.testing.assert_array_equal(learner.lessons[window.cell].values, window.values[:, :first])
+
+
+def test_learning_is_shown_timed_and_noted(windows):
+    seen = []
+    how = Backtest(on_fit=lambda *progress: seen.append(progress))
+    result = backtest([Learner(windows)], windows, CONFIG, how)
+    assert seen == [("clairvoyant", 1, 2), ("clairvoyant", 2, 2)]
+    assert result.notes == {"clairvoyant": "learns"}
+    assert result.fit_seconds.keys() == {"clairvoyant"}
+
+
+def test_cells_are_handed_on_one_by_one_and_add_up_to_the_whole(windows):
+    cells = []
+    how = Backtest(on_cell=lambda scores: cells.append(list(scores)))
+    result = backtest([Clairvoyant(windows), Nobody(windows, "nobody")], windows, CONFIG, how)
+    assert [scores[0].cell for scores in cells] == ["cell=0", "cell=1", "cell=2"]
+    for line in result.scores:
+        parts = [
+            entry.score.accuracy
+            for scores in cells
+            for entry in scores
+            if (entry.score.model, entry.score.kpi, entry.score.first_lead)
+            == (line.model, line.kpi, line.first_lead)
+        ]
+        assert len(parts) == 3
+        assert sum(part.targets for part in parts) == line.accuracy.targets
+        assert sum(part.absolute_target for part in parts) == pytest.approx(
+            line.accuracy.absolute_target
+        )
+
+
+def test_two_forecasters_of_one_name_are_refused(windows):
+    with pytest.raises(DataError, match=r"twice.*clairvoyant"):
+        backtest([Clairvoyant(windows), Clairvoyant(windows)], windows, CONFIG)
+
+
+def test_no_forecaster_at_all_is_refused(windows):
+    with pytest.raises(DataError, match="got none"):
+        backtest([], windows, CONFIG)
+
+
+class Shortsighted(Clairvoyant):
+    def predict(self, *_):
+        raise HorizonError("expected a horizon of 1 to 3 steps")
+
+
+def test_who_cannot_look_so_far_is_refused_before_anyone_learns(windows):
+    learner = Learner(windows)
+    with pytest.raises(HorizonError):
+        backtest([learner, Shortsighted(windows, "shortsighted")], windows, CONFIG)
+    assert not hasattr(learner, "lessons")
+
+
+def test_cells_that_cannot_be_tested_are_named_with_the_reason(make_window):
+    good, short, silent = make_window(0), make_window(1, steps=20), make_window(2)
+    silent.values[:, 200:] = np.nan
+    windows = [good, short, silent]
+    result = backtest([Clairvoyant(windows)], windows, CONFIG)
+    reasons = {entry.cell: entry.reason for entry in result.skipped}
+    assert reasons.keys() == {"cell=1", "cell=2"}
+    assert "20 samples" in reasons["cell=1"]
+    assert "no value" in reasons["cell=2"]
+    assert result.cells == 2
+
+
+def test_errors_by_hour_count_every_target_once(windows):
+    result = backtest([Nobody(windows, "nobody"), Clairvoyant(windows)], windows, CONFIG)
+    found = result.hours["clairvoyant", "RRU.PrbTotDl"]
+    (line,) = (x for x in result.overall() if (x.model, x.kpi) == ("clairvoyant", "RRU.PrbTotDl"))
+    assert found.targets.sum() == line.accuracy.targets
+    assert found.absolute_target.sum() == pytest.approx(line.accuracy.absolute_target)
+    assert result.hours["nobody", "RRU.PrbTotDl"].targets.sum() == 0
+
+
+def test_a_step_of_a_day_has_no_hours(make_window):
+    window = replace(make_window(), step_ms=86_400_000)
+    assert backtest([Clairvoyant([window])], [window], CONFIG).hours == {}
+
+
+def test_less_than_one_job_is_refused():
+    with pytest.raises(DataError, match="at least one job"):
+        Backtest(jobs=0)

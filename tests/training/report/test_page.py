@@ -41,22 +41,35 @@ def test_the_page_needs_nothing_from_outside(page):
     assert page.count("plotly.js v") <= 1
 
 
-def test_the_headline_names_the_best_forecaster_and_its_lead(page):
-    assert "RRU.PrbTotDl: seasonal baseline is best, with" in page
+def test_the_answer_comes_first_in_plain_words(page):
+    first = page.split('<p class="lead">')[1].split("</p>")[0]
+    assert "RRU.PrbTotDl: up to 12 hours ahead, seasonal baseline was off by" in first
+    assert "less error than the best of the others (last value)." in first
+    assert "Of 100 hours the 80 % band held" in page.split('<p class="lead">')[2]
 
 
 def test_scores_and_charts_are_there(page):
     assert "<th>WQL</th>" in page
-    assert page.count('class="plotly-graph-div"') == 2 + 6
+    assert "<th>relative width</th>" in page
+    assert page.count('class="plotly-graph-div"') == 3 + 6
+
+
+def test_the_model_under_test_is_marked_once_a_kpi_and_in_the_times(page):
+    assert page.count("class=own") == 2
 
 
 def test_every_score_is_told_by_steps_ahead(page):
-    assert "<h2>seasonal baseline by steps ahead</h2>" in page
-    table = page.split("by steps ahead</h2>")[1].split("</table>")[0]
+    table = page.split("by steps ahead</summary>")[1].split("</table>")[0]
     for column in ("WQL", "MASE", "WAPE", "coverage"):
         assert f"<th>{column}</th>" in table
-    rows = [row.split("<td>")[2].split("<")[0] for row in table.split("<tr>")[2:]]
+    rows = [row.split("</td>")[0].rpartition(">")[2] for row in table.split("<tr>")[2:]]
     assert (rows[0], rows[-1].split()[-1]) == ("1", "12")
+
+
+def test_the_worst_cells_are_listed(page):
+    table = page.split("Where most of the error is</h3>")[1].split("</table>")[0]
+    assert "cell=0" in table
+    assert "cell=1" in table
 
 
 def test_the_page_tells_step_and_unit(page):
@@ -82,7 +95,7 @@ def test_a_kpi_of_zeros_has_no_best_forecaster(make_window, catalogue, tmp_path)
     path = tmp_path / "backtest.html"
     write_report(result, path, "Backtest", catalogue)
     body = path.read_text(encoding="utf-8")
-    assert "so none is better" in body
+    assert "all values were zero or missing" in body
     assert "<td>-</td>" in body
     assert "<td>nan" not in body
 
@@ -90,3 +103,41 @@ def test_a_kpi_of_zeros_has_no_best_forecaster(make_window, catalogue, tmp_path)
 def test_names_are_escaped(page):
     assert "Backtest of &lt;mine&gt;" in page
     assert "<mine>" not in page
+
+
+class Quitter(SeasonalBaseline):
+    """Says that it gave up, and what is to be known of it."""
+
+    note = "never <finishes>"
+    fallbacks = 0
+
+    def predict(self, windows, horizon, levels):
+        self.fallbacks += len(windows)
+        return super().predict(windows, horizon, levels)
+
+
+def test_notes_failures_and_what_was_not_tested_are_told(make_window, catalogue, tmp_path):
+    windows = [make_window(0), make_window(1, steps=20)]
+    predictors = [SeasonalBaseline(catalogue), Quitter(catalogue, ("last value",))]
+    result = backtest(predictors, windows, BacktestConfig(horizon=12))
+    path = tmp_path / "backtest.html"
+    write_report(result, path, "Backtest", catalogue)
+    body = path.read_text(encoding="utf-8")
+    assert "<small>never &lt;finishes&gt;</small>" in body
+    assert f"{result.origins} of {result.origins}</td>" in body
+    assert "<li>cell=1: 20 samples of 3600 s; 44 needed</li>" in body
+
+
+def test_many_kpis_get_a_table_of_answers(make_window, catalogue, tmp_path):
+    kpis = ("RRU.PrbTotDl", "RRU.PrbTotUl", "DRB.UEThpDl", "DRB.UEThpUl")
+    result = backtest(
+        [SeasonalBaseline(catalogue), SeasonalBaseline(catalogue, ("last value",))],
+        [make_window(0, kpis=kpis)],
+        BacktestConfig(horizon=12),
+    )
+    path = tmp_path / "backtest.html"
+    write_report(result, path, "Backtest", catalogue)
+    body = path.read_text(encoding="utf-8")
+    assert "was the best forecaster of 4 of 4 KPIs." in body
+    table = body.split("does the band keep its word?")[1].split("</table>")[0]
+    assert table.count("<tr>") == 4
