@@ -36,6 +36,8 @@ class KpiWindow:
         step_ms: Length of a sample in milliseconds.
         values: float32 (K, T), NaN where nothing is known.
         time_zone: IANA name; the calendar features follow its clock.
+        country: ISO 3166 code whose public holidays hold, with a subdivision as in `ES-CT`; None
+            where no holidays are to be counted.
         events: Planned events, past and future.
     """
 
@@ -46,6 +48,7 @@ class KpiWindow:
     values: NDArray[np.float32]
     time_zone: str = "UTC"
     events: tuple[PlannedEvent, ...] = ()
+    country: str | None = None
 
     def __post_init__(self) -> None:
         if self.values.ndim != 2 or self.values.shape[0] != len(self.kpis):

@@ -20,6 +20,7 @@ TOKEN_INPUTS = (
     "recent",
     "calendar",
     "scalars",
+    "planned",
 )
 """Every group of token inputs there is, in the order in which they are laid out in a token."""
 

@@ -23,6 +23,7 @@ from model.calendar import CALENDAR_WIDTH
 from model.config import ForecasterConfig
 from model.copies import Copies
 from model.lags import DAY_MS, WEEK_MS
+from model.planned import planned_width
 from model.scaling import ScaleStats
 
 RECENT_STEPS = 16
@@ -39,6 +40,7 @@ class Series:
             front.
         step_ms: Length of a sample.
         calendar: (B, N, 14) for the context patches and then the future ones.
+        planned: (B, N, W) for the same patches: events and holidays.
         kinds: int64 (B, K), index of the KPI's kind.
         lower: float32 (B, K), least possible value, -inf where there is none.
         upper: float32 (B, K), greatest possible value, inf where there is none.
@@ -48,6 +50,7 @@ class Series:
     values: Tensor
     step_ms: int
     calendar: Tensor
+    planned: Tensor
     kinds: Tensor
     lower: Tensor
     upper: Tensor
@@ -162,6 +165,7 @@ def token_width(config: ForecasterConfig) -> int:
         "recent": 2 * RECENT_STEPS + len(RECENT_MEANS),
         "calendar": CALENDAR_WIDTH,
         "scalars": SCALARS,
+        "planned": planned_width(config.patch),
     }
     return sum(widths[name] for name in config.inputs)
 
@@ -221,6 +225,11 @@ def _calendar(draft: _Draft) -> Tensor:
     return draft.series.calendar[:, None].expand(-1, kpis, -1, -1)
 
 
+def _planned(draft: _Draft) -> Tensor:
+    kpis = draft.scaled.shape[1]
+    return draft.series.planned[:, None].expand(-1, kpis, -1, -1)
+
+
 def _scaled_zero(stats: ScaleStats) -> Tensor:
     """(B, K) where zero lies in scaled space."""
     return torch.asinh(-stats.mean / stats.divisor)[..., 0].float()
@@ -271,4 +280,5 @@ _GROUPS: Mapping[str, Callable[[_Draft], Tensor]] = {
     "recent": _recent,
     "calendar": _calendar,
     "scalars": _scalars,
+    "planned": _planned,
 }

@@ -29,6 +29,7 @@ from model.config import ForecasterConfig
 from model.conformity import conformity, limits_in_model_space
 from model.errors import HorizonError
 from model.lags import WEEK_MS
+from model.planned import planned_inputs
 from model.predictor import ContextSpan, Forecast, ModelIdentity, Rung
 from model.quantiles import as_float32, at_levels, check_levels, within_limits
 
@@ -223,6 +224,22 @@ class TransformerPredictor:
                     (-patches, future_patches),
                     patch_ms,
                     step_ms,
+                )
+            ),
+            planned=torch.from_numpy(
+                np.stack(
+                    [
+                        planned_inputs(
+                            window.end_ms - patches * patch_ms,
+                            patches + future_patches,
+                            config.patch,
+                            step_ms,
+                            time_zone=window.time_zone,
+                            country=window.country,
+                            events=window.events,
+                        )
+                        for window in windows
+                    ]
                 )
             ),
             kinds=torch.tensor([[kpi.kind.number for kpi in row] for row in entries]),

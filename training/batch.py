@@ -15,6 +15,7 @@ from torch import Tensor
 
 from model.calendar import calendar_of_windows
 from model.config import ForecasterConfig
+from model.planned import planned_width
 from model.tokens import Series, context_patches
 
 
@@ -47,6 +48,7 @@ def make_batch(
     lower: NDArray[np.float32],
     upper: NDArray[np.float32],
     time_zones: Sequence[str] | None = None,
+    planned: NDArray[np.float32] | None = None,
 ) -> TrainingBatch:
     """Arrays as a batch.
 
@@ -60,21 +62,28 @@ def make_batch(
         lower: (B, K) least possible value or -inf.
         upper: (B, K) greatest possible value or inf.
         time_zones: Clock of each window, UTC by default.
+        planned: (B, N, W) events and holidays of the context patches and then the future ones,
+            none by default.
     """
     windows, kpis, steps = history.shape
     patch_ms = config.patch * step_ms
     patches = context_patches(config, steps)
     zones = time_zones or ["UTC"] * windows
+    future_patches = target.shape[-1] // config.patch
     calendar = calendar_of_windows(
         list(zip(origin_ms.tolist(), zones, strict=True)),
-        (-patches, target.shape[-1] // config.patch),
+        (-patches, future_patches),
         patch_ms,
         step_ms,
     )
+    if planned is None:
+        shape = (windows, patches + future_patches, planned_width(config.patch))
+        planned = np.zeros(shape, dtype=np.float32)
     series = Series(
         values=torch.from_numpy(np.ascontiguousarray(history)),
         step_ms=step_ms,
         calendar=torch.from_numpy(calendar),
+        planned=torch.from_numpy(planned),
         kinds=torch.from_numpy(kinds),
         lower=torch.from_numpy(lower),
         upper=torch.from_numpy(upper),

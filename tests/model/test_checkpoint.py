@@ -11,6 +11,7 @@ from safetensors.torch import load, load_file, save_file
 
 from model.checkpoint import FORMAT, file_digest, load_checkpoint, save_checkpoint
 from model.errors import CheckpointError
+from model.forecaster import Forecaster
 
 
 @pytest.fixture
@@ -40,6 +41,17 @@ def test_what_was_saved_comes_back(path, tiny_checkpoint):
     assert found.identity.name == "tiny"
     for name, tensor in tiny_checkpoint.weights.items():
         torch.testing.assert_close(found.weights[name], tensor)
+
+
+def test_a_file_older_than_planned_inputs_copies_and_positions_is_read(path, tiny_config):
+    inputs = tuple(name for name in tiny_config.inputs if name != "planned")
+    old = replace(tiny_config, inputs=inputs)
+    fields = {k: v for k, v in old.to_dict().items() if k not in ("position", "copies")}
+    weights = dict(Forecaster(old).state_dict())
+    rewrite(path, weights=weights, config=json.dumps(fields))
+    found = load_checkpoint(path)
+    assert found.config == old
+    assert found.build().parameter_count() == sum(tensor.numel() for tensor in weights.values())
 
 
 def test_the_digest_is_that_of_the_file(path):

@@ -10,7 +10,7 @@ import torch
 from model.config import PRESETS, ForecasterConfig
 from model.copies import CANDIDATES, Copies
 from model.errors import CheckpointError, ModelError
-from model.forecaster import Forecaster, alibi_slopes
+from model.forecaster import Forecaster, SelfAttention, alibi_slopes
 from model.rotary import rotary_table
 from model.tokens import Tokens, token_width
 
@@ -75,7 +75,7 @@ def test_without_positions_the_order_of_the_context_says_nothing(tiny_config, to
 
 def test_linear_biases_make_near_patches_count_more_than_far_ones(tiny_config):
     torch.manual_seed(6)
-    attention = Forecaster(replace(tiny_config, position="alibi")).blocks[0].time_attention
+    attention = SelfAttention(tiny_config)
     slopes = torch.full((tiny_config.heads,), 4.0)
     x = torch.randn(1, 9, tiny_config.width)
     near, far = x.clone(), x.clone()
@@ -105,7 +105,7 @@ def test_linear_biases_and_no_positions_have_the_same_weights_as_rotary_ones(tin
 
 
 @pytest.fixture
-def copies(tokens):
+def copies():
     """Candidates of two future patches, some of them unknown."""
     generator = torch.Generator().manual_seed(7)
     shape = (2, 3, 32, len(CANDIDATES))
@@ -122,10 +122,17 @@ def test_an_untrained_head_starts_from_the_mean_of_what_is_known(tiny_config, to
     assert (answer.diff(dim=-1) > 0).all()
 
 
+def choosy(config: ForecasterConfig) -> Forecaster:
+    """A forecaster whose mixture differs from sample to sample."""
+    forecaster = Forecaster(replace(config, copies=True))
+    assert forecaster.head.mixture is not None
+    torch.nn.init.normal_(forecaster.head.mixture.weight)
+    return forecaster
+
+
 def test_what_is_not_known_is_not_copied(tiny_config, tokens, copies):
     torch.manual_seed(8)
-    forecaster = Forecaster(replace(tiny_config, copies=True))
-    torch.nn.init.normal_(forecaster.head.mixture.weight)
+    forecaster = choosy(tiny_config)
     spoilt = Copies(torch.where(copies.known, copies.values, 1e6), copies.known)
     clean, other = (forecaster(replace(tokens, copies=found)) for found in (copies, spoilt))
     torch.testing.assert_close(clean, other, rtol=0, atol=0)
@@ -133,8 +140,7 @@ def test_what_is_not_known_is_not_copied(tiny_config, tokens, copies):
 
 def test_a_mixture_lies_between_its_candidates(tiny_config, tokens, copies):
     torch.manual_seed(9)
-    forecaster = Forecaster(replace(tiny_config, copies=True))
-    torch.nn.init.normal_(forecaster.head.mixture.weight)
+    forecaster = choosy(tiny_config)
     offsets = forecaster(tokens)
     start = (forecaster(replace(tokens, copies=copies)) - offsets)[..., 0]
     low = copies.values.masked_fill(~copies.known, torch.inf).amin(-1)

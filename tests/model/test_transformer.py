@@ -6,16 +6,32 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kpi.window import KpiWindow
-from model.errors import HorizonError, LevelError
+from kpi.window import KpiWindow, PlannedEvent
+from model.errors import HorizonError, LevelError, ModelError
 from model.forecaster import Forecaster
 from model.predictor import Rung
 from model.transformer import TransformerPredictor
 
 LEVELS = (0.1, 0.5, 0.9)
+HOUR_MS = 3_600_000
+
+
+@pytest.fixture(scope="module", params=[("rope", True), ("alibi", False), ("none", True)])
+def variant(request, tiny_config, tiny_checkpoint, catalogue):
+    """A predictor whose positions and head differ from the usual ones."""
+    position, copies = request.param
+    config = replace(tiny_config, position=position, copies=copies)
+    torch.manual_seed(0)
+    forecaster = Forecaster(config)
+    with torch.no_grad():
+        for parameter in forecaster.parameters():
+            parameter.add_(0.1 * torch.randn_like(parameter))
+    checkpoint = replace(tiny_checkpoint, config=config, weights=forecaster.state_dict())
+    return TransformerPredictor(checkpoint, catalogue)
 
 
 def test_a_forecast_does_not_depend_on_its_batch(predictor, make_window):
@@ -83,6 +99,81 @@ def test_the_order_of_kpis_does_not_matter(predictor, make_window):
     turned = replace(window, kpis=tuple(window.kpis[i] for i in order), values=window.values[order])
     (one,), (other,) = (predictor.predict([w], 24, LEVELS) for w in (window, turned))
     np.testing.assert_allclose(other.values, one.values[order], rtol=1e-5, atol=1e-4)
+
+
+def test_a_variant_keeps_the_promises_of_batch_padding_and_order(variant, make_window):
+    window = make_window(kpis=("Percent", "Volume", "Free"), steps=100)
+    order = [2, 0, 1]
+    turned = replace(window, kpis=tuple(window.kpis[i] for i in order), values=window.values[order])
+    longer = make_window(9, kpis=("Free",) * 3, steps=500)
+    (alone,) = variant.predict([window], 24, LEVELS)
+    first, second, _ = variant.predict([window, turned, longer], 24, LEVELS)
+    assert np.isfinite(alone.values).all()
+    assert (np.diff(alone.values, axis=-1) >= 0).all()
+    np.testing.assert_allclose(first.values, alone.values, rtol=1e-5, atol=1e-3)
+    np.testing.assert_allclose(second.values, alone.values[order], rtol=1e-5, atol=1e-3)
+
+
+def test_zeros_are_answered_with_exact_zeros(variant, make_window):
+    window = make_window(kpis=("Percent", "Volume", "Free"))
+    window.values[:2] = 0
+    window.values[0, ::5] = np.nan
+    (forecast,) = variant.predict([window], 24, LEVELS)
+    assert (forecast.values[:2] == 0).all()
+    assert (np.ptp(forecast.values[2], axis=-1) > 0).all()
+
+
+@pytest.mark.parametrize("step_ms", [1_000, 60_000, 900_000, HOUR_MS, 24 * HOUR_MS, 168 * HOUR_MS])
+def test_a_variant_answers_any_step_and_length(variant, make_window, step_ms):
+    windows = [replace(make_window(steps=steps), step_ms=step_ms) for steps in (2, 17, 200)]
+    for forecast in variant.predict(windows, 48, LEVELS):
+        assert np.isfinite(forecast.values).all()
+
+
+def test_a_coming_event_is_taken_into_account(predictor, make_window):
+    window = make_window()
+    event = PlannedEvent(window.end_ms + 2 * HOUR_MS, window.end_ms + 5 * HOUR_MS)
+    (without,), (told,) = (
+        predictor.predict([replace(window, events=events)], 16, LEVELS) for events in ((), (event,))
+    )
+    assert not np.allclose(without.values, told.values, rtol=1e-3)
+
+
+def test_an_event_outside_of_context_and_horizon_changes_nothing(predictor, make_window):
+    window = make_window()  # the tiny context holds 128 samples
+    events = (
+        PlannedEvent(window.start_ms, window.end_ms - 128 * HOUR_MS),
+        PlannedEvent(window.end_ms + 16 * HOUR_MS, window.end_ms + 90 * HOUR_MS),
+    )
+    (without,), (told,) = (
+        predictor.predict([replace(window, events=known)], 16, LEVELS) for known in ((), events)
+    )
+    np.testing.assert_array_equal(without.values, told.values)
+
+
+def test_holidays_of_the_country_are_taken_into_account(predictor, make_window):
+    window = make_window(steps=24 * 28)  # from 2026-01-05: the 6th is Epiphany in Spain
+    window = replace(window, start_ms=window.start_ms - 26 * 24 * HOUR_MS)
+    answers = [
+        predictor.predict([replace(window, country=country)], 16, LEVELS)[0].values
+        for country in (None, "ES", "IS")  # Iceland keeps no Epiphany
+    ]
+    assert not np.allclose(answers[0], answers[1], rtol=1e-3)
+    assert not np.allclose(answers[1], answers[2], rtol=1e-3)
+
+
+def test_windows_of_several_countries_share_a_batch(predictor, make_window):
+    window = make_window()
+    windows = [replace(window, country=country) for country in ("ES", None, "JP")]
+    together = predictor.predict(windows, 16, LEVELS)
+    for one, forecast in zip(windows, together, strict=True):
+        (alone,) = predictor.predict([one], 16, LEVELS)
+        np.testing.assert_allclose(forecast.values, alone.values, rtol=1e-5, atol=1e-3)
+
+
+def test_an_unknown_country_is_refused(predictor, make_window):
+    with pytest.raises(ModelError, match="expected a country"):
+        predictor.predict([replace(make_window(), country="XX")], 16, LEVELS)
 
 
 def test_another_kpi_of_the_cell_is_taken_into_account(predictor, make_window):
