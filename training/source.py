@@ -11,6 +11,7 @@ import math
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Protocol
 
 import numpy as np
@@ -19,10 +20,13 @@ from numpy.typing import NDArray
 from kpi.catalogue import Catalogue
 from kpi.window import KpiWindow
 from model.config import ForecasterConfig
+from model.lags import DAY_MS
+from model.planned import holiday_inputs, is_planned_step, planned_inputs
+from model.tokens import context_patches
 from training.batch import TrainingBatch, make_batch
 from training.dataset import cut_in_time
 from training.errors import DataError
-from training.synthetic import BatchSpec, sample_batch
+from training.synthetic import BatchSpec, SyntheticBatch, sample_batch
 
 MIN_CONTEXT_PATCHES = 2
 DRAWS_A_WINDOW = 8
@@ -55,7 +59,24 @@ class SyntheticSource:
             kinds=drawn.kinds,
             lower=drawn.lower,
             upper=drawn.upper,
+            planned=self._planned(drawn, steps),
         )
+
+    def _planned(self, drawn: SyntheticBatch, steps: int) -> NDArray[np.float32] | None:
+        """Planned inputs (B, N, W) of the patches around the origin, after `steps` samples."""
+        if not is_planned_step(drawn.step_ms):
+            return None
+        patch = self.config.patch
+        first = steps - context_patches(self.config, steps) * patch
+        length = drawn.values.shape[-1]
+        samples = np.arange(first, length)
+        rows = []
+        for cell, start_ms in enumerate(drawn.start_ms):
+            days = ((start_ms + samples * drawn.step_ms) // DAY_MS).reshape(-1, patch)
+            told = partial(drawn.planned.holiday_on, cell)
+            events = drawn.planned.told_events[cell, first:].reshape(-1, patch)
+            rows.append(np.concatenate([events, holiday_inputs(days, told)], axis=1))
+        return np.stack(rows)
 
 
 @dataclass(frozen=True)
@@ -125,22 +146,22 @@ class WindowSource:
         config = self._config
         group = self._groups[int(rng.choice(len(self._groups), p=self._group_shares))]
         longest = max(window.steps for window in group)
-        kpis = len(group[0].kpis)
+        kept = _some_kpis(len(group[0].kpis), rng)
         future = int(rng.integers(1, config.horizon_patches + 1)) * config.patch
         after = max(window.steps - self._first_origin(window) for window in group)
         future = min(future, after // config.patch * config.patch)
         room = min(self._max_history_steps, longest - future)
-        steps = int(rng.integers(MIN_CONTEXT_PATCHES * config.patch, room + 1))
+        steps = _history_steps(MIN_CONTEXT_PATCHES * config.patch, room, rng)
         shares = np.array([float(w.steps) for w in group])
         chosen = rng.choice(
-            len(group), size=max(1, self._series_per_batch // kpis), p=shares / shares.sum()
+            len(group), size=max(1, self._series_per_batch // len(kept)), p=shares / shares.sum()
         )
         cuts = [self._cut(group[int(index)], steps, future, rng) for index in chosen]
         limits = [[self._limits[name] for name in group[int(index)].kpis] for index in chosen]
-        table = np.array(limits, dtype=np.float64)  # (B, K, 3)
+        table = np.array(limits, dtype=np.float64)[:, kept]  # (B, K, 3)
         return make_batch(
-            np.stack([cut[:, :steps] for cut, _ in cuts]),
-            np.stack([cut[:, steps:] for cut, _ in cuts]),
+            np.stack([cut[kept, :steps] for cut, _ in cuts]),
+            np.stack([cut[kept, steps:] for cut, _ in cuts]),
             config,
             origin_ms=np.array([origin for _, origin in cuts], dtype=np.int64),
             step_ms=group[0].step_ms,
@@ -148,6 +169,35 @@ class WindowSource:
             lower=table[..., 1].astype(np.float32),
             upper=table[..., 2].astype(np.float32),
             time_zones=[group[int(index)].time_zone for index in chosen],
+            planned=self._planned(
+                [
+                    (group[int(index)], origin)
+                    for index, (_, origin) in zip(chosen, cuts, strict=True)
+                ],
+                steps,
+                future,
+            ),
+        )
+
+    def _planned(
+        self, origins: Sequence[tuple[KpiWindow, int]], steps: int, future: int
+    ) -> NDArray[np.float32]:
+        """Events and holidays (B, N, W) around the origin of each window."""
+        patch = self._config.patch
+        patches = context_patches(self._config, steps)
+        return np.stack(
+            [
+                planned_inputs(
+                    origin_ms - patches * patch * window.step_ms,
+                    patches + future // patch,
+                    patch,
+                    window.step_ms,
+                    time_zone=window.time_zone,
+                    country=window.country,
+                    events=window.events,
+                )
+                for window, origin_ms in origins
+            ]
         )
 
     def _first_origin(self, window: KpiWindow) -> int:
@@ -171,6 +221,22 @@ class WindowSource:
         cut[:, steps - past.shape[1] : steps] = past
         cut[:, steps : steps + coming.shape[1]] = coming
         return cut, window.start_ms + origin * window.step_ms
+
+
+def _history_steps(least: int, most: int, rng: np.random.Generator) -> int:
+    """A length from `least` to `most`: in half of the draws any, in the others mostly short."""
+    if rng.random() < 0.5:
+        return int(rng.integers(least, most, endpoint=True))
+    return int(np.exp(rng.uniform(np.log(least), np.log(most + 1))))
+
+
+def _some_kpis(kpis: int, rng: np.random.Generator) -> NDArray[np.intp]:
+    """Places of the KPIs to show: half of the time all, else some of them, in any order.
+
+    Whoever asks brings the KPIs that they have, often a single one.
+    """
+    count = kpis if rng.random() < 0.5 else int(rng.integers(1, kpis, endpoint=True))
+    return rng.permutation(kpis)[:count]
 
 
 def _kind_and_limits(catalogue: Catalogue, name: str) -> tuple[float, float, float]:

@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
 import torch
 
 from kpi.catalogue import KpiKind
+from kpi.window import PlannedEvent
+from model.planned import planned_inputs, planned_width
 from training.dataset import earlier_parts
 from training.errors import DataError
 from training.source import MixedSource, SyntheticSource, WindowSource
-from training.synthetic import BatchSpec
+from training.synthetic import BatchSpec, sample_batch
+from training.synthetic.timing import DAY_MS
 
 
 @pytest.fixture
@@ -63,6 +67,30 @@ def test_a_batch_has_one_step_and_one_number_of_kpis(make_window, tiny_config, c
         for batch in (source.batch(rng(seed)) for seed in range(40))
     }
     assert seen == {(3_600_000, 1), (3_600_000, 2), (60_000, 1)}
+
+
+def test_cells_are_shown_with_all_or_some_of_their_kpis(make_window, tiny_config, catalogue):
+    names = ("RRU.PrbTotDl", "DRB.UEThpDl", "RRU.PrbTotUl", "RRC.ConnMean")
+    window = make_window(kpis=names)
+    kinds = [catalogue.resolve(name).kind.number for name in names]
+    values = np.arange(4, dtype=np.float32)[:, None] + np.zeros((4, 400), dtype=np.float32)
+    source = WindowSource(
+        [replace(window, values=values)], tiny_config, catalogue, series_per_batch=12
+    )
+    shown = []
+    for seed in range(60):
+        batch = source.batch(rng(seed))
+        places = batch.series.values[0, :, -1].int().tolist()
+        assert batch.target[0, :, 0].int().tolist() == places  # its own future
+        assert batch.series.kinds[0].tolist() == [kinds[place] for place in places]
+        upper = [catalogue.resolve(names[place]).upper for place in places]
+        assert batch.series.upper[0].tolist() == [np.inf if u is None else u for u in upper]
+        assert len(set(places)) == len(places)
+        assert batch.target.shape[0] == 12 // len(places)
+        shown.append(tuple(places))
+    assert {len(places) for places in shown} == {1, 2, 3, 4}
+    assert 0.45 < np.mean([len(places) == 4 for places in shown]) < 0.85
+    assert len(set(shown)) > 15
 
 
 def test_kinds_and_limits_come_from_the_catalogue(source):
@@ -135,6 +163,67 @@ def test_synthetic_batches_carry_kinds_limits_and_origin(tiny_config):
     batch = SyntheticSource(tiny_config, spec).batch(rng())
     assert batch.target.shape[-1] % 16 == 0
     assert batch.series.kinds.shape == batch.target.shape[:2]
+
+
+def test_recorded_windows_bring_what_is_planned_around_their_origin(
+    make_window, tiny_config, catalogue
+):
+    window = make_window()
+    hour_ms = window.step_ms
+    event = PlannedEvent(window.start_ms + 30 * hour_ms, window.start_ms + 300 * hour_ms)
+    known: dict[str, Any] = {"country": "ES", "time_zone": "Europe/Madrid", "events": (event,)}
+    count = np.arange(window.steps, dtype=np.float32)[None]  # a sample's value is its position
+    source = WindowSource(
+        [replace(window, values=count, **known)], tiny_config, catalogue, series_per_batch=4
+    )
+    seen = np.zeros(planned_width(tiny_config.patch))
+    for seed in range(20):
+        batch = source.batch(rng(seed))
+        patches = batch.series.planned.shape[1]
+        first = patches * tiny_config.patch - batch.target.shape[-1]
+        for row, origin in zip(batch.series.planned, batch.target[:, 0, 0].tolist(), strict=True):
+            start_ms = window.start_ms + (int(origin) - first) * hour_ms
+            expected = planned_inputs(start_ms, patches, tiny_config.patch, hour_ms, **known)
+            np.testing.assert_array_equal(row.numpy(), expected)
+            seen += expected.sum(axis=0)
+    assert (seen > 0).all()
+
+
+def test_synthetic_cells_tell_the_days_and_hours_that_were_drawn(tiny_config):
+    spec = BatchSpec(series=16, max_context_steps=64, max_history_steps=128, max_horizon=32)
+    patch, seen = tiny_config.patch, np.zeros(planned_width(tiny_config.patch))
+    for seed in range(40):
+        drawn = sample_batch(rng(seed), spec)
+        planned = SyntheticSource(tiny_config, spec).batch(rng(seed)).series.planned.numpy()
+        patches = planned.shape[1]
+        assert planned.shape[2] == planned_width(patch)
+        if not 60_000 <= drawn.step_ms <= DAY_MS:
+            assert not planned.any()
+            continue
+        told = drawn.planned
+        for cell, start_ms in enumerate(drawn.start_ms):
+            events = told.told_events[cell, -patches * patch :]
+            np.testing.assert_array_equal(planned[cell, :, :patch].reshape(-1), events)
+            first = drawn.values.shape[-1] - patches * patch
+            for index in range(patches * patch):
+                day = int(start_ms + (first + index) * drawn.step_ms) // DAY_MS
+                column = day - told.first_day[cell]
+                where = divmod(index, patch)
+                assert planned[cell, where[0], patch + where[1]] == told.told_holidays[cell, column]
+                if where[1] in (0, patch - 1):
+                    lags = planned[cell, where[0], 2 * patch + (where[1] > 0) :: 2]
+                    before = told.told_holidays[cell, [column - 1, column - 7]]
+                    assert lags.tolist() == before.tolist()
+            seen += planned[cell].sum(axis=0)
+    assert (seen > 0).all()
+
+
+def test_a_synthetic_batch_is_shown_as_it_would_be_forecast(tiny_config):
+    spec = BatchSpec(series=4, max_context_steps=64, max_history_steps=128, max_horizon=32)
+    for seed in range(10):
+        batch = SyntheticSource(tiny_config, spec).batch(rng(seed))
+        assert batch.series.planned.shape[:2] == batch.series.calendar.shape[:2]
+        assert batch.series.planned.dtype == torch.float32
 
 
 class _Constant:

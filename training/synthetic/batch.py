@@ -17,6 +17,7 @@ from training.synthetic.correlate import congestion, correlate
 from training.synthetic.family import draw_activity, draw_families
 from training.synthetic.faults import add_faults
 from training.synthetic.filters import chance
+from training.synthetic.planned import Planned, draw_planned
 from training.synthetic.quantity import draw_kinds, to_quantities
 from training.synthetic.timing import Clock, draw_starts, draw_timing
 
@@ -79,6 +80,7 @@ class SyntheticBatch:
         kinds: (B, K) index into `list(kpi.catalogue.KpiKind)`.
         lower: (B, K) natural lower limits, -inf where none.
         upper: (B, K) natural upper limits, inf where none.
+        planned: Holidays and events of the B cells.
     """
 
     values: NDArray[np.float32]
@@ -90,6 +92,7 @@ class SyntheticBatch:
     kinds: NDArray[np.int64]
     lower: NDArray[np.float32]
     upper: NDArray[np.float32]
+    planned: Planned
 
 
 def sample_batch(rng: np.random.Generator, spec: BatchSpec) -> SyntheticBatch:
@@ -111,12 +114,14 @@ def sample_batch(rng: np.random.Generator, spec: BatchSpec) -> SyntheticBatch:
     cells = max(1, spec.series // kpis)
     length = timing.history_steps + timing.horizon
     start_ms = draw_starts(rng, cells, timing.step_ms)
+    planned = draw_planned(rng, timing.regime, timing.step_ms, start_ms, length)
     clock = Clock(timing.regime, timing.step_ms, np.repeat(start_ms, kpis), length)
 
     shared = np.repeat(draw_families(rng, cells, timing.regime, timing.step_ms), kpis)
     own = draw_families(rng, cells * kpis, timing.regime, timing.step_ms)
     families = np.where(chance(rng, _OWN_FAMILY_SHARE, cells * kpis), own, shared)
-    activity = draw_activity(rng, clock, families, spec.held_out)
+    by_series = planned.take(np.repeat(np.arange(cells), kpis))
+    activity = draw_activity(rng, clock, by_series, families, spec.held_out)
     activity = correlate(rng, activity.reshape(cells, kpis, length))
 
     kinds = draw_kinds(rng, (cells, kpis))
@@ -144,4 +149,5 @@ def sample_batch(rng: np.random.Generator, spec: BatchSpec) -> SyntheticBatch:
         kinds=kinds,
         lower=lower,
         upper=quantities.upper.reshape(cells, kpis),
+        planned=planned,
     )

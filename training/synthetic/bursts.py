@@ -36,7 +36,7 @@ def on_off_bursts(rng: np.random.Generator, clock: Clock, held_out: bool) -> NDA
         rng.uniform(0.2, 1.3, rows).astype(np.float32)[source],
         length,
     )
-    level_sigma = rng.uniform(0.05, 1.2, rows)[source]
+    level_sigma = rng.uniform(0.05, 2.0, rows)[source]
     weight = log_uniform(rng, 0.3, 1.0, len(source))
     sigma = level_sigma[segments.row]
     spread = np.exp(sigma * rng.standard_normal(len(sigma)))
@@ -54,7 +54,7 @@ def _finished(rng: np.random.Generator, traffic: NDArray[np.float32]) -> NDArray
     capped = np.flatnonzero(chance(rng, 0.35, rows))
     cap = log_uniform(rng, 0.2, 0.9, (len(capped), 1)) * traffic[capped].max(axis=1, keepdims=True)
     traffic[capped] = np.minimum(traffic[capped], cap)
-    sleepy = np.flatnonzero(chance(rng, 0.35, rows))
+    sleepy = np.flatnonzero(chance(rng, 0.45, rows))
     if len(sleepy):
         traffic[sleepy] *= _awake(rng, len(sleepy), length)
     smooth = np.flatnonzero(chance(rng, 0.25, rows))
@@ -76,8 +76,8 @@ def _awake(rng: np.random.Generator, rows: int, length: int) -> NDArray[np.float
     """(rows, length) 1 while a device is in use, 0 over its long idle times."""
     segments = draw_segments(
         rng,
-        log_uniform(rng, 30.0, 400.0, rows),
-        log_uniform(rng, 20.0, 300.0, rows),
+        log_uniform(rng, 30.0, 800.0, rows),
+        log_uniform(rng, 20.0, 600.0, rows),
         np.full(rows, 0.8, dtype=np.float32),
         length,
     )

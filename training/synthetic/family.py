@@ -14,6 +14,8 @@ from numpy.typing import NDArray
 from training.synthetic.bursts import on_off_bursts
 from training.synthetic.degenerate import degenerate
 from training.synthetic.filters import chance
+from training.synthetic.planned import Planned
+from training.synthetic.polling import chunks, polls
 from training.synthetic.seasonal import seasonal_cells
 from training.synthetic.sessions import sessions
 from training.synthetic.spectral import spectral
@@ -29,6 +31,8 @@ class Family(StrEnum):
     SPECTRAL = "spectral"
     BURSTS = "bursts"
     SESSIONS = "sessions"
+    CHUNKS = "chunks"
+    POLLS = "polls"
     DEGENERATE = "degenerate"
 
 
@@ -41,18 +45,21 @@ MIXTURE: Mapping[Regime, Mapping[Family, float]] = {
         Family.DEGENERATE: 0.03,
     },
     Regime.MINUTE: {
-        Family.SEASONAL: 0.66,
-        Family.WALKS: 0.13,
+        Family.SEASONAL: 0.68,
+        Family.WALKS: 0.12,
         Family.SPECTRAL: 0.05,
-        Family.BURSTS: 0.10,
-        Family.SESSIONS: 0.03,
+        Family.BURSTS: 0.07,
+        Family.SESSIONS: 0.02,
+        Family.POLLS: 0.03,
         Family.DEGENERATE: 0.03,
     },
     Regime.SECOND: {
-        Family.WALKS: 0.13,
-        Family.SPECTRAL: 0.05,
-        Family.BURSTS: 0.50,
-        Family.SESSIONS: 0.28,
+        Family.WALKS: 0.10,
+        Family.SPECTRAL: 0.04,
+        Family.BURSTS: 0.36,
+        Family.SESSIONS: 0.24,
+        Family.CHUNKS: 0.12,
+        Family.POLLS: 0.10,
         Family.DEGENERATE: 0.04,
     },
     Regime.DAY: {
@@ -72,11 +79,12 @@ WEEKLY_MIXTURE: Mapping[Family, float] = {
 _MIX_SHARE = 0.08
 
 _GENERATORS: Mapping[Family, Callable[[np.random.Generator, Clock, bool], NDArray[np.float32]]] = {
-    Family.SEASONAL: seasonal_cells,
     Family.WALKS: walks,
     Family.SPECTRAL: spectral,
     Family.BURSTS: on_off_bursts,
     Family.SESSIONS: sessions,
+    Family.CHUNKS: chunks,
+    Family.POLLS: polls,
     Family.DEGENERATE: degenerate,
 }
 
@@ -90,9 +98,15 @@ def draw_families(
 
 
 def draw_activity(
-    rng: np.random.Generator, clock: Clock, families: NDArray[np.str_], held_out: bool
+    rng: np.random.Generator,
+    clock: Clock,
+    planned: Planned,
+    families: NDArray[np.str_],
+    held_out: bool,
 ) -> NDArray[np.float32]:
     """(N, L) non-negative activity of level about 1, each series of its own family.
+
+    Only seasonal cells follow what is planned.
 
     A few series are convex mixes of two. At most one part of a mix has seasons, because the parts
     have clocks of their own.
@@ -102,6 +116,11 @@ def draw_activity(
         chosen = np.flatnonzero(families == family.value)
         if len(chosen):
             activity[chosen] = generate(rng, clock.take(chosen), held_out)
+    seasonal = np.flatnonzero(families == Family.SEASONAL.value)
+    if len(seasonal):
+        activity[seasonal] = seasonal_cells(
+            rng, clock.take(seasonal), planned.take(seasonal), held_out
+        )
     mixed = np.flatnonzero(chance(rng, _MIX_SHARE, clock.rows))
     partners = np.flatnonzero(families != Family.SEASONAL.value)
     if len(mixed) and len(partners):

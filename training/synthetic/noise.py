@@ -34,16 +34,22 @@ def draw_noise_families(rng: np.random.Generator, rows: int, held_out: bool) -> 
 
 
 def white_factor(
-    rng: np.random.Generator, level: NDArray[np.float32], *, dense: bool, held_out: bool
+    rng: np.random.Generator,
+    level: NDArray[np.float32],
+    quiet: NDArray[np.float32],
+    *,
+    dense: bool,
+    held_out: bool,
 ) -> NDArray[np.float32]:
     """(N, L) independent noise factors of mean 1 for cells of mean-1 level (N, L).
 
     The spread differs by series; for some it follows the level as that of counts does (a quiet
     cell is relatively noisier), for some it changes over time. Dense samplings are noisier.
+    `quiet` (N, 1) multiplies the spread.
     """
     rows, length = level.shape
-    low, high = (0.05, 1.6) if dense else (0.02, 1.2)
-    sigma = np.repeat(log_uniform(rng, low, high, rows)[:, None], length, axis=1)
+    low, high = (0.04, 1.6) if dense else (0.02, 1.4)
+    sigma = np.repeat(quiet * log_uniform(rng, low, high, (rows, 1)), length, axis=1)
     counting = np.flatnonzero(chance(rng, 0.4, rows))
     sigma[counting] /= np.sqrt(np.maximum(level[counting], 0.02))
     changing = np.flatnonzero(chance(rng, 0.35, rows))

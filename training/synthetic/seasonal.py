@@ -13,30 +13,77 @@ from numpy.typing import NDArray
 
 from training.synthetic.filters import autoregressive, chance, log_uniform, slow_curve, unit_mean
 from training.synthetic.noise import bursts, white_factor
+from training.synthetic.planned import Planned
 from training.synthetic.profile import GRID, day_profiles
 from training.synthetic.timing import HOUR_MS, MINUTE_MS, Clock, LocalTime
 
 _DENSE_SAMPLES_PER_DAY = 144
+_BIG_SHARE = 0.12
+_KNOTS_A_DAY = 6
+_MOST_LEVEL = np.float32(60.0)
 
 
-def seasonal_cells(rng: np.random.Generator, clock: Clock, held_out: bool) -> NDArray[np.float32]:
-    """(N, L) non-negative activity of mean 1 with the seasons of `clock`."""
+def seasonal_cells(
+    rng: np.random.Generator, clock: Clock, planned: Planned, held_out: bool
+) -> NDArray[np.float32]:
+    """(N, L) non-negative activity of mean 1 with the seasons of `clock` and what is planned."""
     local = clock.local(_zone_shifts(rng, clock.rows))
     rows, length = clock.rows, clock.length
-    weekend = _weekends(rng, local.weekday)
+    weekend = _weekends(rng, local, planned)
     level = _hours(rng, local, weekend, day_profiles(rng, rows, held_out))
-    day_level = _day_levels(rng, local.weekday, weekend)
+    # Whole networks and big sites average their users' whims away.
+    big = chance(rng, _BIG_SHARE, rows)
+    calm = np.where(big, log_uniform(rng, 0.05, 0.3, rows), 1.0)[:, None].astype(np.float32)
+    dense = clock.samples_per_day >= _DENSE_SAMPLES_PER_DAY
+    day_level = _day_levels(rng, local.weekday, weekend, calm)
     log_level = _trend(rng, clock)
-    ratio = np.exp(-1.0 / log_uniform(rng, 0.7, 60.0, rows))
-    log_level += log_uniform(rng, 0.02, 0.9, (rows, 1)) * autoregressive(rng, length, ratio)
+    fast = chance(rng, 0.75 if dense else 0.6, rows)
+    log_level += calm * _memory(rng, clock, fast, dense=dense)
     level *= np.take_along_axis(day_level, local.day, axis=1)
-    level += _event_evenings(rng, local)
+    level *= _event_factor(rng, planned)
     level *= np.exp(np.clip(log_level, -6.0, 6.0))
     level = unit_mean(level)
-    dense = clock.samples_per_day >= _DENSE_SAMPLES_PER_DAY
-    level *= white_factor(rng, level, dense=dense, held_out=held_out)
-    level *= bursts(rng, rows, length)
-    return unit_mean(_capped(rng, _floored(rng, level)))
+    # Where noise has a memory, less of it is without one.
+    quiet = calm * np.where(fast, 0.45 if dense else 0.7, 1.0)[:, None].astype(np.float32)
+    level *= white_factor(rng, level, quiet, dense=dense, held_out=held_out)
+    level *= np.where(big[:, None], np.float32(1.0), bursts(rng, rows, length))
+    return unit_mean(_capped(rng, _floored(rng, _bent(rng, level))))
+
+
+def _memory(
+    rng: np.random.Generator, clock: Clock, fast: NDArray[np.bool_], *, dense: bool
+) -> NDArray[np.float32]:
+    """(N, L) noise of the log level that lasts: for a few samples, for tens, for hours of a day.
+
+    `fast` (N,) marks the series whose noise lasts for a few samples only; in dense sampling these
+    have a slower part besides.
+    """
+    rows, length = clock.rows, clock.length
+    slow_steps = log_uniform(rng, 0.7, 60.0, rows)
+    fast_steps = log_uniform(rng, 0.4, 8.0, rows)
+    steps = slow_steps if dense else np.where(fast, fast_steps, slow_steps)
+    course = log_uniform(rng, 0.02, 0.9, (rows, 1)) * autoregressive(
+        rng, length, np.exp(-1.0 / steps)
+    )
+    if dense and fast.any():
+        strength = log_uniform(rng, 0.08, 0.8, (int(fast.sum()), 1))
+        ratio = np.exp(-1.0 / fast_steps[fast])
+        course[fast] += strength * autoregressive(rng, length, ratio)
+    days = clock.length / clock.samples_per_day
+    knots = int(np.clip(days * _KNOTS_A_DAY, 4, length // 2))
+    unlike = np.flatnonzero(chance(rng, 0.4, rows))
+    strength = log_uniform(rng, 0.1, 0.8, (len(unlike), 1))
+    # Each day has a shape of its own, not only a level: a match, the weather, a school trip.
+    course[unlike] += strength * slow_curve(rng, len(unlike), length, knots)
+    return np.asarray(course, dtype=np.float32)
+
+
+def _bent(rng: np.random.Generator, level: NDArray[np.float32]) -> NDArray[np.float32]:
+    """Cells that idle at a small share of their mean between busy spells (12 %)."""
+    chosen = np.flatnonzero(chance(rng, 0.12, len(level)))
+    power = rng.uniform(1.4, 3.0, (len(chosen), 1)).astype(np.float32)
+    level[chosen] = np.minimum(level[chosen], _MOST_LEVEL) ** power
+    return level
 
 
 def _zone_shifts(rng: np.random.Generator, rows: int) -> NDArray[np.int64]:
@@ -47,12 +94,20 @@ def _zone_shifts(rng: np.random.Generator, rows: int) -> NDArray[np.int64]:
     return np.where(kind < 0.4, 0, np.where(kind < 0.75, near_ms, zone_ms + near_ms))
 
 
-def _weekends(rng: np.random.Generator, weekday: NDArray[np.int64]) -> NDArray[np.bool_]:
-    """(N, D) days that run as weekends: Saturday and Sunday, Friday and Saturday, or holidays."""
-    first = np.where(chance(rng, 0.08, len(weekday)), 4, 5)[:, None]
-    holiday_share = log_uniform(rng, 0.003, 0.05, (len(weekday), 1))
-    holiday = rng.random(weekday.shape) < holiday_share
-    return np.asarray((weekday == first) | (weekday == first + 1) | holiday, dtype=np.bool_)
+def _weekends(rng: np.random.Generator, local: LocalTime, planned: Planned) -> NDArray[np.bool_]:
+    """(N, D) days that run as weekends: two days a week, public holidays, and days off by chance.
+
+    A quarter of the cells take no notice of public holidays.
+    """
+    rows = len(local.weekday)
+    first = np.where(chance(rng, 0.08, rows), 4, 5)[:, None]
+    column = np.clip(local.number - planned.first_day[:, None], 0, planned.holidays.shape[1] - 1)
+    holiday = np.take_along_axis(planned.holidays, column, axis=1)
+    holiday &= chance(rng, 0.75, rows)[:, None]
+    off_share = log_uniform(rng, 0.003, 0.05, (rows, 1)) * chance(rng, 0.4, rows)[:, None]
+    off = rng.random(local.weekday.shape) < off_share
+    weekday = local.weekday
+    return np.asarray((weekday == first) | (weekday == first + 1) | holiday | off, dtype=np.bool_)
 
 
 def _hours(
@@ -76,15 +131,23 @@ def _hours(
 
 
 def _day_levels(
-    rng: np.random.Generator, weekday: NDArray[np.int64], weekend: NDArray[np.bool_]
+    rng: np.random.Generator,
+    weekday: NDArray[np.int64],
+    weekend: NDArray[np.bool_],
+    calm: NDArray[np.float32],
 ) -> NDArray[np.float32]:
-    """(N, D) level of each day: weekday factors, a weekend factor, and days that just differ."""
+    """(N, D) level of each day: weekday factors, a weekend factor, and days that just differ.
+
+    Homes are busier at weekends, offices much less; `calm` (N, 1) damps what just differs.
+    """
     rows = len(weekday)
     sigma = rng.uniform(0.0, 0.25, (rows, 1))
     by_weekday = sigma * rng.standard_normal((rows, 7))
     log_level = np.take_along_axis(by_weekday, weekday, axis=1)
-    log_level += weekend * rng.normal(-0.15, 0.4, (rows, 1))
-    log_level += rng.uniform(0.0, 0.35, (rows, 1)) * rng.standard_normal(weekday.shape)
+    homes = rng.normal(0.2, 0.25, (rows, 1))
+    others = rng.normal(-0.25, 0.4, (rows, 1))
+    log_level += weekend * np.where(chance(rng, 0.45, rows)[:, None], homes, others)
+    log_level += calm * rng.uniform(0.0, 0.35, (rows, 1)) * rng.standard_normal(weekday.shape)
     return np.exp(log_level).astype(np.float32)
 
 
@@ -104,24 +167,14 @@ def _trend(rng: np.random.Generator, clock: Clock) -> NDArray[np.float32]:
     return np.asarray(trend, dtype=np.float32)
 
 
-def _event_evenings(rng: np.random.Generator, local: LocalTime) -> NDArray[np.float32]:
-    """(N, L) added load of match evenings; one cell in ten lies at a stadium."""
-    out = np.zeros_like(local.day_ratio)
-    stadiums = np.flatnonzero(chance(rng, 0.1, len(out)))
-    if not len(stadiums):
-        return out
-    days = local.weekday.shape[1]
-    shape = (len(stadiums), days)
-    held = rng.random(shape) < log_uniform(rng, 0.05, 0.3, (len(stadiums), 1))
-    usual_start = rng.uniform(16.0, 21.0, (len(stadiums), 1))
-    start = (usual_start + rng.normal(0.0, 0.7, shape)) / 24.0
-    duration = rng.uniform(1.5, 4.0, (len(stadiums), 1)) / 24.0
-    size = held * log_uniform(rng, 0.7, 8.0, (len(stadiums), 1)) * rng.uniform(0.6, 1.4, shape)
-    day = local.day[stadiums]
-    since = local.day_ratio[stadiums] - np.take_along_axis(start, day, axis=1)
-    hump = np.clip(1.0 - np.abs(2.0 * since / duration - 1.0), 0.0, 0.5) * 2.0
-    out[stadiums] = hump * np.take_along_axis(size, day, axis=1)
-    return out
+def _event_factor(rng: np.random.Generator, planned: Planned) -> NDArray[np.float32]:
+    """(N, L) what events multiply the load by: mostly more, for some KPIs less or nothing."""
+    rows = len(planned.event_load)
+    size = log_uniform(rng, 0.3, 8.0, (rows, 1))
+    kind = rng.random((rows, 1))
+    size = np.where(kind < 0.1, -rng.uniform(0.2, 0.95, (rows, 1)), size)  # a street is closed
+    size = np.where(kind > 0.9, 0.0, size).astype(np.float32)
+    return 1.0 + size * planned.event_load
 
 
 def _floored(rng: np.random.Generator, level: NDArray[np.float32]) -> NDArray[np.float32]:

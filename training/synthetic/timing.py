@@ -98,11 +98,13 @@ class LocalTime:
         day_ratio: (N, L) float32, time of day in 0..1.
         day: (N, L) index of the local day, counted from each series' first.
         weekday: (N, D) 0 Monday .. 6 Sunday of every local day that a series touches.
+        number: (N, D) the same days counted from 1970-01-01.
     """
 
     day_ratio: NDArray[np.float32]
     day: NDArray[np.intp]
     weekday: NDArray[np.int64]
+    number: NDArray[np.int64]
 
 
 @dataclass(frozen=True)
@@ -146,11 +148,12 @@ class Clock:
         phase = (shifted_ms - first_day * DAY_MS) / DAY_MS + _DAY_EDGE_GUARD
         position = phase[:, None] + np.arange(self.length) * (self.step_ms / DAY_MS)  # (N, L)
         day = position.astype(np.intp)
-        weekday = first_day[:, None] + np.arange(day[:, -1].max() + 1)  # (N, D)
+        number = first_day[:, None] + np.arange(day[:, -1].max() + 1)  # (N, D)
         return LocalTime(
             day_ratio=(position - day).astype(np.float32),
             day=day,
-            weekday=(weekday + _EPOCH_WEEKDAY) % 7,
+            weekday=(number + _EPOCH_WEEKDAY) % 7,
+            number=number,
         )
 
 
@@ -174,7 +177,11 @@ def draw_timing(
     step_ms = draw_key(rng, (HELD_OUT_STEPS_MS if unseen_step else TRAINING_STEPS_MS)[regime])
     most_context = max_context_steps // patch
     least_context = max(_LEAST_CONTEXT_PATCHES, -(-_LEAST_CONTEXT_STEPS // patch))
-    context = int(rng.integers(min(least_context, most_context), most_context, endpoint=True))
+    least_context = min(least_context, most_context)
+    context = int(rng.integers(least_context, most_context, endpoint=True))
+    if regime is Regime.SECOND and rng.random() < 0.6:
+        # Who samples by the second looks back for a minute or two.
+        context = int(np.exp(rng.uniform(np.log(least_context), np.log(most_context + 1))))
     history = context
     if rng.random() < _LONG_HISTORY_SHARES[regime]:
         history = int(

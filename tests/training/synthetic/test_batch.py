@@ -18,7 +18,7 @@ BATCHES = 120
 
 @pytest.fixture(scope="module")
 def batches() -> list[SyntheticBatch]:
-    rng = np.random.default_rng(11)
+    rng = np.random.default_rng(12)
     return [sample_batch(rng, BatchSpec()) for _ in range(BATCHES)]
 
 

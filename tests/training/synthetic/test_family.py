@@ -14,6 +14,7 @@ from training.synthetic.family import (
     draw_activity,
     draw_families,
 )
+from training.synthetic.planned import draw_planned
 from training.synthetic.timing import (
     HOUR_MS,
     MINUTE_MS,
@@ -35,8 +36,10 @@ STEP_MS = {
 def _activity(family: Family, regime: Regime, rows: int = 120, length: int = 400) -> np.ndarray:
     rng = np.random.default_rng(7)
     step_ms = STEP_MS[regime]
-    clock = Clock(regime, step_ms, draw_starts(rng, rows, step_ms), length)
-    return draw_activity(rng, clock, np.full(rows, family.value), held_out=False)
+    starts = draw_starts(rng, rows, step_ms)
+    planned = draw_planned(rng, regime, step_ms, starts, length)
+    clock = Clock(regime, step_ms, starts, length)
+    return draw_activity(rng, clock, planned, np.full(rows, family.value), held_out=False)
 
 
 @pytest.mark.parametrize("regime", list(MIXTURE))
@@ -70,14 +73,16 @@ def test_bursts_are_idle_for_much_of_the_time_and_far_above_their_mean_in_some()
     assert np.median(series.max(axis=1)) > 3.0
 
 
-def test_bursts_last_by_the_clock_in_seconds():
+def test_bursts_last_by_the_clock_in_seconds(unplanned):
     rng = np.random.default_rng(0)
     starts = draw_starts(rng, 200, SECOND_MS)
     families = np.full(200, Family.BURSTS.value)
     smoothness = []
     for step_ms in (SECOND_MS, 10 * SECOND_MS):
         clock = Clock(Regime.SECOND, step_ms, starts, 500)
-        series = draw_activity(np.random.default_rng(1), clock, families, held_out=False)
+        series = draw_activity(
+            np.random.default_rng(1), clock, unplanned(clock), families, held_out=False
+        )
         busy = series > series.mean(axis=1, keepdims=True)
         smoothness.append(np.mean(busy[:, 1:] == busy[:, :-1]))
     assert smoothness[0] > smoothness[1] + 0.03
@@ -101,10 +106,12 @@ def test_degenerate_series_include_zeros_and_constants():
     assert ((series.std(axis=1) == 0.0) & (series.mean(axis=1) > 0.0)).mean() > 0.03
 
 
-def test_seasons_are_never_mixed_with_seasons_of_another_clock():
+def test_seasons_are_never_mixed_with_seasons_of_another_clock(unplanned):
     rng = np.random.default_rng(0)
     clock = Clock(Regime.HOUR, HOUR_MS, draw_starts(rng, 30, HOUR_MS), 100)
     seasonal = np.full(30, Family.SEASONAL.value)
     # With no other family to mix with, every series is a cell of its own and has mean 1.
-    alone = draw_activity(np.random.default_rng(1), clock, seasonal, held_out=False)
+    alone = draw_activity(
+        np.random.default_rng(1), clock, unplanned(clock), seasonal, held_out=False
+    )
     np.testing.assert_allclose(alone.mean(axis=1), 1.0, rtol=1e-3)

@@ -15,6 +15,10 @@ from training.synthetic.noise import (
 )
 
 
+def _usual(rows: int) -> np.ndarray:
+    return np.ones((rows, 1), dtype=np.float32)
+
+
 def test_training_never_draws_the_held_out_noise():
     rng = np.random.default_rng(0)
     assert set(draw_noise_families(rng, 2_000, held_out=False)) == set(TRAINING_NOISES)
@@ -26,7 +30,9 @@ def test_training_never_draws_the_held_out_noise():
 @pytest.mark.parametrize("held_out", [False, True])
 def test_noise_factors_are_positive_with_mean_one(held_out):
     level = np.ones((300, 2_000), dtype=np.float32)
-    factor = white_factor(np.random.default_rng(0), level, dense=False, held_out=held_out)
+    factor = white_factor(
+        np.random.default_rng(0), level, _usual(300), dense=False, held_out=held_out
+    )
     assert (factor >= 0.0).all()
     assert np.median(factor.mean(axis=1)) == pytest.approx(1.0, abs=0.02)
 
@@ -35,7 +41,9 @@ def test_dense_samplings_are_noisier():
     level = np.ones((400, 300), dtype=np.float32)
     spread = [
         np.median(
-            white_factor(np.random.default_rng(0), level, dense=dense, held_out=False).std(axis=1)
+            white_factor(
+                np.random.default_rng(0), level, _usual(400), dense=dense, held_out=False
+            ).std(axis=1)
         )
         for dense in (False, True)
     ]
@@ -45,9 +53,18 @@ def test_dense_samplings_are_noisier():
 def test_quiet_hours_of_counting_cells_are_relatively_noisier():
     level = np.ones((400, 1_000), dtype=np.float32)
     level[:, 500:] = 0.05
-    factor = white_factor(np.random.default_rng(0), level, dense=False, held_out=False)
+    factor = white_factor(np.random.default_rng(0), level, _usual(400), dense=False, held_out=False)
     noisier = factor[:, 500:].std(axis=1) > 2.0 * factor[:, :500].std(axis=1)
     assert 0.2 < noisier.mean() < 0.6
+
+
+def test_quiet_cells_have_a_smaller_spread():
+    level = np.ones((300, 500), dtype=np.float32)
+    quiet = _usual(300)
+    quiet[150:] = 0.2
+    factor = white_factor(np.random.default_rng(0), level, quiet, dense=False, held_out=False)
+    usual, calm = factor[:150].std(axis=1), factor[150:].std(axis=1)
+    assert 0.1 < np.median(calm) / np.median(usual) < 0.4
 
 
 def test_bursts_only_add_and_half_of_the_series_have_none():
