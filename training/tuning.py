@@ -88,7 +88,7 @@ class TuneConfig:
     seed: int = 0
 
     def __post_init__(self) -> None:
-        for name, least in (("horizon", 1), ("history_steps", 1), ("series", 1), ("seed", 0)):
+        for name, least in (("horizon", 1), ("series", 1), ("seed", 0)):
             if getattr(self, name) < least:
                 raise DataError(f"expected {name} of at least {least}, got {getattr(self, name)}")
         if self.steps is not None and self.steps < 1:
@@ -111,7 +111,7 @@ class Tuned:
         weights: Those that were taken.
         share: Share of the tuned weights in them; 0 where the first weights stayed.
         zero_shot: Scores of the first weights at the held-back origins.
-        scores: Scores of the weights that were taken, or else of the least tuned mixture.
+        scores: Scores of the weights that were taken, or else of the tuned ones.
         comparison: Of these scores with the first ones.
         held_back: Where they were scored.
         fit: The settings of the run.
@@ -168,6 +168,11 @@ def tune(
             f"can forecast, got {config.horizon}"
         )
     least_context = MIN_CONTEXT_PATCHES * base.config.patch
+    if config.history_steps < least_context:
+        raise DataError(
+            f"expected history_steps of at least {least_context}, the shortest that {base.name} "
+            f"learns from, got {config.history_steps}"
+        )
     split = split_in_time(
         windows, config.held_back_ratio, least_steps=least_context + base.config.patch
     )
@@ -180,9 +185,8 @@ def tune(
 
     def score(weights: Mapping[str, Tensor], stage: str) -> Scores:
         # Without calibration, since all candidates get a new one.
-        predictor = TransformerPredictor(
-            replace(base, weights=weights, calibration=None), catalogue
-        )
+        plain = replace(base, weights=weights, calibration=None)
+        predictor = TransformerPredictor(plain, catalogue)
         return held_back.score(predictor, partial(on_stage, stage))
 
     zero_shot = score(base.weights, "zero-shot")
@@ -201,13 +205,19 @@ def tune(
     except DivergedError:
         forget(state_path)
         raise
-    for share in SHARES:
+
+    def candidate(share: float) -> Tuned:
         weights = mixture(base.weights, result.last, share)
         scores = score(weights, "tuned")
         comparison = compare(zero_shot, scores, least_gain(split))
-        if comparison.is_better:
-            return Tuned(weights, share, zero_shot, scores, comparison, held_back, schedule, result)
-    return Tuned(base.weights, 0.0, zero_shot, scores, comparison, held_back, schedule, result)
+        return Tuned(weights, share, zero_shot, scores, comparison, held_back, schedule, result)
+
+    candidates = []
+    for share in SHARES:
+        candidates.append(candidate(share))
+        if candidates[-1].comparison.is_better:
+            return candidates[-1]
+    return replace(candidates[0], weights=base.weights, share=0.0)
 
 
 def mixture(

@@ -70,6 +70,7 @@ def test_weights_that_forecast_worse_are_not_taken(base, windows, catalogue, tun
     wild = replace(CONFIG, steps=3, learning_rate=3.0)
     worse = tune(good, windows, catalogue, wild)
     assert worse.comparison.gain < 0.005
+    assert worse.scores.wql > worse.zero_shot.wql
     assert same(worse.weights, good.weights)
 
 
@@ -195,6 +196,11 @@ def test_a_horizon_beyond_the_model_is_refused(base, windows, catalogue):
         tune(base, windows, catalogue, replace(CONFIG, horizon=33))
 
 
+def test_a_history_shorter_than_training_knows_is_refused(base, windows, catalogue):
+    with pytest.raises(DataError, match="at least 32"):
+        tune(base, windows, catalogue, replace(CONFIG, history_steps=31))
+
+
 def test_data_too_short_to_tune_on_are_refused(base, make_window, catalogue):
     with pytest.raises(DataError, match="samples in a row"):
         tune(base, [make_window(steps=50)], catalogue, CONFIG)
@@ -249,7 +255,6 @@ def test_few_days_held_back_have_to_show_more(make_window):
     ("name", "value"),
     [
         ("horizon", 0),
-        ("history_steps", 0),
         ("series", 0),
         ("seed", -1),
         ("steps", 0),
