@@ -6,13 +6,14 @@ holds for the next hour, but the part of it that moves a whole forecast up or do
 is that of a few days, and gone on the next ones. So each pair of levels t and 1 - t is calibrated
 in two steps:
 
-1. Both are moved by the mean of their plain shifts times a trust from 0 to 1. With d the mean over
-   groups of past forecasts (cells, stretches of time) of how far their coverage is off, and e the
-   standard error of that mean, the trust is max(0, 1 - (2 e / d)^2): what does not stand out by two
-   standard errors is left alone (the positive-part estimator of James and Stein 1961, stricter).
-2. The interval between them is widened or narrowed by the score of rank ceil((n + 1) (1 - 2 t))
+1. The interval between them is widened or narrowed by the score of rank ceil((n + 1) (1 - 2 t))
    among the greater of each target's two distances outside (Romano, Patterson and Candes 2019), so
    each central interval covers at least what it says where targets are exchangeable.
+2. If then more targets lie outside on one side, both are moved by the mean of their plain shifts
+   times a trust from 0 to 1, and step 1 is done anew. With d the mean over groups of past forecasts
+   (cells, stretches of time) of how far their coverage is off, and e the standard error of that
+   mean, the trust is max(0, 1 - (2 e / d)^2): what does not stand out by two standard errors is
+   left alone (the positive-part estimator of James and Stein 1961, stricter).
 
 Axis legend: N targets, Q quantile levels, G groups.
 """
@@ -48,20 +49,33 @@ def conformal_shifts(
     Returns:
         (Q,), in widths.
     """
-    plain = np.array([ranked(scores[:, i], level) for i, level in enumerate(levels)])
-    excess = _excess(scores, groups, levels)  # (G, Q)
     shifts = np.zeros(len(levels))
     for low, level in enumerate(levels):
         high = _partner(levels, level)
         if high is None:
-            shifts[low] = plain[low] * trust(excess[:, low])
+            trusted = trust(_excess(scores[:, low], groups, level))
+            shifts[low] = ranked(scores[:, low], level) * trusted
         elif low <= high:
-            moved = (plain[low] + plain[high]) / 2
-            moved *= trust((excess[:, low] + excess[:, high]) / 2)
-            outside = np.maximum(moved - scores[:, low], scores[:, high] - moved)
-            half = ranked(outside, 1 - 2 * level) if low < high else 0.0
+            below, above = scores[:, low], scores[:, high]
+            half = _half_width(below, above, 1 - 2 * level)
+            off_low = _excess(below + half, groups, level)
+            off_high = _excess(above - half, groups, 1 - level)
+            moved = (ranked(below, level) + ranked(above, 1 - level)) / 2
+            moved *= trust((off_low + off_high) / 2)
+            half = _half_width(below - moved, above - moved, 1 - 2 * level)
             shifts[low], shifts[high] = moved - half, moved + half
     return np.clip(shifts, -MOST_SHIFT, MOST_SHIFT)
+
+
+def _half_width(below: NDArray[np.floating], above: NDArray[np.floating], coverage: float) -> float:
+    """By how much both ends of an interval go outwards; its middle, of coverage 0, stays.
+
+    Args:
+        below: (N,) scores at the lower end.
+        above: (N,) scores at the upper end.
+        coverage: Share of targets that the interval is to hold.
+    """
+    return ranked(np.maximum(-below, above), coverage) if coverage > _HAIR else 0.0
 
 
 def ranked(scores: NDArray[np.floating], level: float) -> float:
@@ -87,21 +101,18 @@ def trust(excess: NDArray[np.float64]) -> float:
 
 
 def _excess(
-    scores: NDArray[np.floating], groups: NDArray[np.integer], levels: Sequence[float]
+    scores: NDArray[np.floating], groups: NDArray[np.integer], level: float
 ) -> NDArray[np.float64]:
-    """(G, Q) coverage less level of each group that has targets enough.
+    """(G,) coverage of scores (N,) less level, in each group that has targets enough.
 
     Targets on a quantile count as far as the level needs them, so that zeros at a limit of zero are
     nothing that is off.
     """
-    wanted = np.asarray(levels)
-    rows = []
-    for group in np.unique(groups):
-        own = scores[groups == group]
-        if len(own) >= FEWEST_A_GROUP:
-            covered = np.clip(wanted, (own < 0).mean(axis=0), (own <= 0).mean(axis=0))
-            rows.append(covered - wanted)
-    return np.array(rows).reshape(-1, len(wanted))
+    sizes = np.bincount(groups)
+    kept = sizes >= FEWEST_A_GROUP
+    fewest = np.bincount(groups, scores < 0)[kept] / sizes[kept]
+    most = np.bincount(groups, scores <= 0)[kept] / sizes[kept]
+    return np.asarray(np.clip(level, fewest, most) - level)
 
 
 def _partner(levels: Sequence[float], level: float) -> int | None:
