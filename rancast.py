@@ -14,6 +14,7 @@ import typer
 
 from service.commands import demo, forecast, model, serve
 from training.commands.backtest import backtest
+from training.commands.calibrate import calibrate
 from training.commands.finetune import finetune
 from training.commands.gallery import gallery
 from training.commands.simulate import simulate
@@ -52,7 +53,18 @@ def _plainly(command: Callable[..., None]) -> Callable[..., None]:
     return run
 
 
-for _command in (serve, forecast, train, finetune, backtest, gallery, simulate, demo, model):
+for _command in (
+    serve,
+    forecast,
+    train,
+    finetune,
+    backtest,
+    calibrate,
+    gallery,
+    simulate,
+    demo,
+    model,
+):
     app.command()(_plainly(_command))
 
 

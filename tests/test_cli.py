@@ -10,7 +10,7 @@ from typer.testing import CliRunner, Result
 
 import rancast
 
-COMMANDS = ("serve", "forecast", "train", "backtest", "simulate", "demo", "model")
+COMMANDS = ("serve", "forecast", "train", "backtest", "calibrate", "simulate", "demo", "model")
 
 
 def run(*arguments: object, code: int = 0) -> Result:

@@ -14,7 +14,7 @@ from rich.table import Table
 from kpi.catalogue import Catalogue
 from kpi.window import KpiWindow
 from model.accuracy import shown
-from model.checkpoint import load_checkpoint
+from model.checkpoint import Checkpoint, load_checkpoint
 from model.predictor import Forecast
 from model.pretrained import default_checkpoint_path
 from model.rollout import Rollout
@@ -117,6 +117,7 @@ def show_checkpoint(checkpoint: Path | None) -> None:
         ("shape", found.config.to_dict()),
         ("training", found.training),
         ("evaluation", found.evaluation),
+        ("calibration", _calibration_story(found)),
     ):
         table = Table(title=title, title_justify="left", show_header=False)
         table.add_column("field")
@@ -124,3 +125,12 @@ def show_checkpoint(checkpoint: Path | None) -> None:
         for name, value in story.items():
             table.add_row(name, escape(str(value)))
         console.print(table)
+
+
+def _calibration_story(checkpoint: Checkpoint) -> dict[str, object]:
+    """How the quantiles are calibrated and on what, without the table of shifts."""
+    calibration = checkpoint.calibration
+    if calibration is None:
+        return {"method": "none: quantiles are as trained"}
+    targets = {kind: sum(counts) for kind, counts in calibration.counts.items()}
+    return {"method": calibration.method, "targets": targets, **calibration.provenance}

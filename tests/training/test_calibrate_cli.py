@@ -1,0 +1,79 @@
+"""The command writes a calibrated checkpoint with the same weights, and shows what that did."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+import torch
+from typer.testing import CliRunner
+
+import rancast
+from model.calibration import Calibration, step_buckets
+from model.checkpoint import Checkpoint, load_checkpoint, save_checkpoint
+from model.forecaster import Forecaster
+
+
+@pytest.fixture
+def checkpoint(tiny_config) -> Checkpoint:
+    torch.manual_seed(0)
+    weights = Forecaster(tiny_config).state_dict()
+    return Checkpoint("tiny", "0", tiny_config, weights, "test", evaluation={"task": 1})
+
+
+@pytest.fixture
+def run(tmp_path, checkpoint, write_table):
+    """Runs the command on a table of two cells; gives its output and what it wrote."""
+
+    def call(*options, base=checkpoint, steps=400, code=0):
+        before, out = tmp_path / "before.safetensors", tmp_path / "after.safetensors"
+        save_checkpoint(base, before)
+        data = write_table(tmp_path / "cells.csv", steps=steps)
+        result = CliRunner().invoke(
+            rancast.app, ["calibrate", str(before), str(data), "--out", str(out), *options]
+        )
+        assert result.exit_code == code, result.output
+        return result.output, load_checkpoint(out) if out.exists() else None
+
+    return call
+
+
+def test_weights_stay_and_the_calibration_tells_its_story(run, checkpoint):
+    output, found = run("--max-origins", "80", "--horizon", "8")
+    assert found.calibration is not None
+    assert found.calibration.provenance["horizon"] == 8
+    assert found.evaluation == {"task": 1}
+    assert found.weights.keys() == checkpoint.weights.keys()
+    for name, tensor in checkpoint.weights.items():
+        assert torch.equal(found.weights[name], tensor)
+    assert "RRU.PrbTotDl" in output
+    assert "judged on the last third" in output
+    assert "checkpoint written to" in output
+
+
+def test_kinds_that_the_data_lack_keep_what_they_had(run, checkpoint, tiny_config):
+    first_steps = step_buckets(tiny_config.max_horizon)
+    rows = tuple((0.5,) * len(tiny_config.levels) for _ in first_steps)
+    kept = Calibration(
+        tiny_config.levels, first_steps, {"delay": rows, "percent": rows}, rows, {}, {"data": "old"}
+    )
+    _, found = run("--max-origins", "80", base=replace(checkpoint, calibration=kept))
+    assert found.calibration.shifts["delay"] == rows
+    assert found.calibration.shifts["percent"] != rows
+    assert found.calibration.provenance["kept"]["kinds"] == ["delay"]
+
+
+def test_a_history_too_short_is_one_line_and_writes_nothing(run):
+    output, found = run(steps=30, code=2)
+    assert "expected a cell with more than 32 samples" in output
+    assert found is None
+
+
+@pytest.mark.parametrize("calibrated", [True, False])
+def test_the_card_says_how_quantiles_are_calibrated(run, tmp_path, calibrated):
+    run("--max-origins", "80")
+    name = "after" if calibrated else "before"
+    command = ["model", "--checkpoint", str(tmp_path / f"{name}.safetensors")]
+    output = CliRunner().invoke(rancast.app, command).output
+    assert ("CQR-r" in output) == calibrated
+    assert ("quantiles are as trained" in output) != calibrated
