@@ -17,6 +17,7 @@ from training.commands.backtest import backtest
 from training.commands.calibrate import calibrate
 from training.commands.finetune import finetune
 from training.commands.gallery import gallery
+from training.commands.pretrain import pretrain
 from training.commands.simulate import simulate
 from training.commands.train import train
 
@@ -56,6 +57,7 @@ def _plainly(command: Callable[..., None]) -> Callable[..., None]:
 for _command in (
     serve,
     forecast,
+    pretrain,
     train,
     finetune,
     backtest,

@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import timedelta
+from functools import partial
+from pathlib import Path
+from typing import Any
 
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, TextColumn
@@ -12,7 +17,11 @@ from rich.progress import Progress as ProgressBar
 from kpi.catalogue import Catalogue
 from kpi.errors import UnreadableFileError
 from training.fit import Progress
+from training.pretrain import PretrainOptions, pretrain
 from training.train import TrainOptions, train
+
+LINE_STEPS = 100
+"""Steps between two lines of a log."""
 
 
 @dataclass
@@ -29,12 +38,56 @@ class Unreadable:
 
 
 def train_with_progress(options: TrainOptions, catalogue: Catalogue, console: Console) -> int:
-    """Train with a bar that shows loss, speed and time left.
+    """Train and show how it goes.
 
     Returns:
         The number of files that could not be read.
     """
     unreadable = Unreadable(console)
+    with shown_training(console, options.fit.steps, options.state_path) as show:
+        train(options, catalogue, unreadable, show)
+    console.print(f"checkpoint written to {options.out}", markup=False, highlight=False)
+    return len(unreadable.errors)
+
+
+def pretrain_with_progress(options: PretrainOptions, catalogue: Catalogue, console: Console) -> int:
+    """Make a checkpoint by its recipe and show how it goes.
+
+    Returns:
+        The number of files that could not be read.
+    """
+    unreadable = Unreadable(console)
+    if not options.data:
+        console.print("no recordings are named: synthetic cells only", style="yellow")
+    with shown_training(console, options.recipe.steps, options.state_path) as show:
+        checkpoint = pretrain(options, catalogue, unreadable, show)
+    console.print(f"{checkpoint.name} written to {options.out}", markup=False, highlight=False)
+    return len(unreadable.errors)
+
+
+@contextmanager
+def shown_training(
+    console: Console, steps: int, state_path: Path
+) -> Iterator[Callable[[Progress], None]]:
+    """Show loss, speed and time left: as a bar on a terminal, as a line now and then in a file.
+
+    A run that is stopped by hand says where it goes on from.
+    """
+    try:
+        if console.is_terminal:
+            with _bar(console, steps) as show:
+                yield show
+        else:
+            yield partial(_line, console)
+    except KeyboardInterrupt:
+        console.print(
+            f"stopped; the same command goes on from {state_path}", markup=False, highlight=False
+        )
+        raise
+
+
+@contextmanager
+def _bar(console: Console, steps: int) -> Iterator[Callable[[Progress], None]]:
     columns = (
         BarColumn(),
         MofNCompleteColumn(),
@@ -42,29 +95,33 @@ def train_with_progress(options: TrainOptions, catalogue: Catalogue, console: Co
         TextColumn("{task.fields[speed]} steps/s, {task.fields[left]} left"),
     )
     with ProgressBar(*columns, console=console) as bar:
-        task = bar.add_task(
-            "training", total=options.fit.steps, loss="-", validation="-", speed="-", left="-"
-        )
+        task = bar.add_task("training", total=steps, loss="-", validation="-", speed="-", left="-")
 
         def show(progress: Progress) -> None:
-            validation = progress.validation_loss
-            bar.update(
-                task,
-                completed=progress.step,
-                loss=f"{progress.loss:.4f}",
-                validation="-" if validation is None else f"{validation:.4f}",
-                speed=f"{progress.steps_per_second:.3g}",
-                left=str(timedelta(seconds=round(progress.seconds_left))),
-            )
+            figures: dict[str, Any] = _figures(progress)
+            bar.update(task, completed=progress.step, **figures)
 
-        try:
-            train(options, catalogue, unreadable, show)
-        except KeyboardInterrupt:
-            console.print(
-                f"stopped; the same command goes on from {options.state_path}",
-                markup=False,
-                highlight=False,
-            )
-            raise
-    console.print(f"checkpoint written to {options.out}", markup=False, highlight=False)
-    return len(unreadable.errors)
+        yield show
+
+
+def _line(console: Console, progress: Progress) -> None:
+    if progress.step % LINE_STEPS and progress.step != progress.steps:
+        return
+    shown = _figures(progress)
+    console.print(
+        f"step {progress.step} of {progress.steps}: loss {shown['loss']}, validation "
+        f"{shown['validation']}, {shown['speed']} steps/s, {shown['left']} left",
+        markup=False,
+        highlight=False,
+        soft_wrap=True,
+    )
+
+
+def _figures(progress: Progress) -> dict[str, str]:
+    validation = progress.validation_loss
+    return {
+        "loss": f"{progress.loss:.4f}",
+        "validation": "-" if validation is None else f"{validation:.4f}",
+        "speed": f"{progress.steps_per_second:.3g}",
+        "left": str(timedelta(seconds=round(progress.seconds_left))),
+    }

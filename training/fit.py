@@ -23,6 +23,7 @@ from model import scaling
 from model.config import ForecasterConfig
 from model.forecaster import Forecaster
 from model.tokens import build_tokens
+from training.accelerate import accelerate, can_compile
 from training.batch import TrainingBatch
 from training.errors import DivergedError
 from training.loss import pinball
@@ -57,6 +58,8 @@ class FitConfig:
         validation_batches: Batches in a validation, the same ones each time.
         patience: Validations without improvement after which the run stops early.
         save_every_seconds: Wall time between saved states.
+        half_products: Compute matrix products in bfloat16 (`training.accelerate`).
+        compiled: Compile the forecaster's parts besides, where a C++ compiler is at hand.
     """
 
     seed: int = 0
@@ -71,6 +74,8 @@ class FitConfig:
     validation_batches: int = 16
     patience: int = 10
     save_every_seconds: float = 60.0
+    half_products: bool = False
+    compiled: bool = False
 
     def __post_init__(self) -> None:
         counts = ("steps", "batches_per_step", "evaluate_every", "validation_batches", "patience")
@@ -168,6 +173,7 @@ def fit(
     training: Source,
     validation: Source,
     *,
+    build: Callable[[ForecasterConfig], Forecaster] = Forecaster,
     initial: Mapping[str, Tensor] | None = None,
     state_path: Path | None = None,
     data: Sequence[str] = (),
@@ -180,6 +186,7 @@ def fit(
         model_config: What.
         training: Batches to learn from.
         validation: Batches to judge by; the same ones each time.
+        build: Makes the module to train, and the one that is judged.
         initial: Weights to start from, which are judged first; new ones by default.
         state_path: Where the state is kept; a state found there is gone on from.
         data: Names of the data, part of the run's fingerprint.
@@ -193,7 +200,7 @@ def fit(
     """
     fingerprint = run_fingerprint(fit_config, model_config, data, initial)
     torch.manual_seed(fit_config.seed)
-    forecaster = Forecaster(model_config)
+    forecaster = build(model_config)
     if initial is not None:
         forecaster.load_state_dict(dict(initial))
     state = load_state(state_path, fingerprint) if state_path else None
@@ -201,7 +208,10 @@ def fit(
         weights = _copy(dict(forecaster.state_dict()))
         state = RunState(0, weights, _copy(weights), _copy(weights))
     forecaster.load_state_dict(state.weights)
-    run = _Run(fit_config, forecaster, state, training, validation, on_progress)
+    judge = build(model_config).eval().requires_grad_(False)
+    run = _Run(fit_config, forecaster, judge, state, training, validation, on_progress)
+    if fit_config.half_products:
+        accelerate(forecaster, compiled=fit_config.compiled and can_compile())
     if initial is not None and not state.losses:
         run.evaluate()
 
@@ -224,6 +234,7 @@ class _Run:
         self,
         config: FitConfig,
         forecaster: Forecaster,
+        judge: Forecaster,
         state: RunState,
         training: Source,
         validation: Source,
@@ -246,7 +257,7 @@ class _Run:
             betas=(0.9, 0.95),
         )
         restore_moments(self.optimiser, self.parameters, state.moments, state.step)
-        self.judge = Forecaster(forecaster.config).eval().requires_grad_(False)
+        self.judge = judge
         self.validation = [
             validation.batch(np.random.default_rng([config.seed, VALIDATION_STREAM, index]))
             for index in range(config.validation_batches)

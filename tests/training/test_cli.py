@@ -50,3 +50,19 @@ def test_a_stopped_run_says_how_to_go_on(options, catalogue, console, monkeypatc
     assert "the same command goes on from" in text
     assert options.state_path.name in text.replace("\n", "")
     assert "written" not in text
+
+
+def test_a_log_file_gets_a_line_now_and_then(options, catalogue, monkeypatch):
+    def train(_options, _catalogue, _on_error, on_progress):
+        for step in range(1, 251):
+            on_progress(Progress(step, 250, 0.5, None, 2.5, 60.0))
+
+    monkeypatch.setattr("training.cli.train", train)
+    file = io.StringIO()
+    train_with_progress(options, catalogue, Console(file=file, width=80))
+    lines = [line for line in file.getvalue().splitlines() if line.startswith("step")]
+    assert [line.split(":")[0] for line in lines] == [
+        "step 100 of 250",
+        "step 200 of 250",
+        "step 250 of 250",
+    ]

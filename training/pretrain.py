@@ -1,0 +1,236 @@
+"""Make the shipped checkpoints: one recipe a preset, from synthetic cells and named recordings.
+
+Unlike in `rancast train`, recordings do not judge: held-out families of synthetic cells do, and the
+calibration is fitted to these and to the end of the recordings, which teaches nothing. The recipe
+is fixed here, so that the same command makes the same checkpoint.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
+
+import torch
+
+from kpi.catalogue import Catalogue
+from kpi.errors import UnreadableFileError
+from kpi.history import Selection, load_windows
+from kpi.window import KpiWindow
+from model.checkpoint import Checkpoint, save_checkpoint
+from model.config import PRESETS, ForecasterConfig
+from training.calibrate import calibrate_from_batches
+from training.dataset import earlier_parts, windows_digest
+from training.errors import DataError
+from training.fit import FitConfig, Progress, fit
+from training.source import MixedSource, Source, SyntheticSource, WindowSource
+from training.synthetic import BatchSpec
+
+RECORDED_RATIO = 0.13
+"""Share of batches from recordings, where there are any."""
+
+RECORDED_HISTORY_STEPS = 768
+CALIBRATION_RATIO = 0.1
+"""Share of each recording, at its end, that only calibrates."""
+
+CALIBRATION_BATCHES = 400
+SERIES = 32
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """How one preset is trained.
+
+    Attributes:
+        steps: Optimiser steps of the schedule.
+        learning_rate: Its peak.
+    """
+
+    steps: int
+    learning_rate: float = 2e-3
+
+    def fit(self, seed: int, *, compiled: bool) -> FitConfig:
+        """Settings of a run; it never stops early, so that every seed sees as much."""
+        return FitConfig(
+            seed=seed,
+            steps=self.steps,
+            learning_rate=self.learning_rate,
+            warmup_steps=200,
+            evaluate_every=500,
+            validation_batches=32,
+            patience=self.steps,
+            half_products=True,
+            compiled=compiled,
+        )
+
+
+RECIPES: Mapping[str, Recipe] = {
+    "nano": Recipe(steps=3_000),
+    "small": Recipe(steps=10_000),
+    "base": Recipe(steps=8_000, learning_rate=1.5e-3),
+}
+
+
+@dataclass(frozen=True)
+class PretrainOptions:
+    """What to make, and where.
+
+    Attributes:
+        preset: Name of the forecaster's shape, with a recipe in `RECIPES`.
+        out: Checkpoint to write; the run's state lies beside it until it is done.
+        data: Recordings to learn from besides the synthetic cells, none by default.
+        selection: What to take from them.
+        seed: Of the first weights and of all data drawn.
+        steps: Steps of the schedule where not the recipe's.
+        version: Version that the checkpoint bears; its name is `rancast-` and the preset.
+        compiled: Compile the forecaster's parts, where a C++ compiler is at hand.
+        threads: Threads of the tensor library.
+    """
+
+    preset: str
+    out: Path
+    data: tuple[Path, ...] = ()
+    selection: Selection = field(default_factory=Selection)
+    seed: int = 0
+    steps: int | None = None
+    version: str = "1.0.0"
+    compiled: bool = True
+    threads: int = 1
+
+    def __post_init__(self) -> None:
+        if self.preset not in RECIPES:
+            raise DataError(f"expected a preset from {sorted(RECIPES)}, got {self.preset!r}")
+        if self.steps is not None and self.steps < 1:
+            raise DataError(f"expected steps of at least 1, got {self.steps}")
+        if self.out.is_dir():
+            raise DataError(f"expected a file to write to, {self.out} is a directory")
+
+    @property
+    def recipe(self) -> Recipe:
+        """The preset's recipe, with another length where one is asked for."""
+        recipe = RECIPES[self.preset]
+        return recipe if self.steps is None else replace(recipe, steps=self.steps)
+
+    @property
+    def state_path(self) -> Path:
+        """Where the state of an unfinished run lies."""
+        return self.out.with_name(f"{self.out.name}.run")
+
+
+def pretrain(
+    options: PretrainOptions,
+    catalogue: Catalogue,
+    on_error: Callable[[UnreadableFileError], None],
+    on_progress: Callable[[Progress], None],
+) -> Checkpoint:
+    """Train, calibrate, write the checkpoint and return it.
+
+    Args:
+        options: What to make.
+        catalogue: KPI catalogue.
+        on_error: Takes each recording that could not be read; the others are used.
+        on_progress: Called after every step.
+
+    Raises:
+        DataError: The recordings are too short.
+        DivergedError: The loss is no number any more.
+        ResumeError: A state of another run lies where this one would keep its own.
+        KeyboardInterrupt: Stopped; the state is kept and the same command goes on from it.
+    """
+    torch.set_num_threads(options.threads)
+    config = PRESETS[options.preset]
+    spec = BatchSpec(
+        series=SERIES,
+        max_context_steps=config.context_steps,
+        max_horizon=config.max_horizon,
+        patch=config.patch,
+    )
+    windows = _recordings(options, catalogue, on_error)
+    digest = windows_digest(windows) if windows else "none"
+    teaching = earlier_parts(windows, CALIBRATION_RATIO)
+    held_out = SyntheticSource(config, replace(spec, held_out=True))
+    settings = options.recipe.fit(options.seed, compiled=options.compiled)
+    began = time.process_time()
+    result = fit(
+        settings,
+        config,
+        _mixed(SyntheticSource(config, spec), teaching, config, catalogue),
+        held_out,
+        state_path=options.state_path,
+        data=("pretrain", json.dumps(asdict(spec)), str(RECORDED_RATIO), digest),
+        on_progress=on_progress,
+    )
+    checkpoint = Checkpoint(
+        name=f"rancast-{options.preset}",
+        version=options.version,
+        config=config,
+        weights=result.last,
+        catalogue_version=catalogue.version,
+        training={
+            "recipe": "pretrain",
+            "preset": options.preset,
+            "parameters": sum(math.prod(w.shape) for w in result.last.values()),
+            "data": ["synthetic cells", *(path.name for path in options.data)],
+            "data_digest": digest,
+            "cells": len({window.cell for window in windows}),
+            "kpis": sorted({name for window in windows for name in window.kpis}),
+            "excluded_cells": list(options.selection.exclude),
+            "recorded_ratio": RECORDED_RATIO if windows else 0.0,
+            "calibration_ratio": CALIBRATION_RATIO,
+            "synthetic": asdict(spec),
+            "fit": asdict(settings),
+            "steps": result.steps,
+            "validation_losses": [list(entry) for entry in result.losses],
+            "cpu_seconds_in_last_process": round(time.process_time() - began),
+            "torch": torch.__version__,
+        },
+    )
+    checkpoint = replace(
+        checkpoint,
+        calibration=calibrate_from_batches(
+            checkpoint,
+            _mixed(held_out, windows, config, catalogue, last_ratio=CALIBRATION_RATIO),
+            CALIBRATION_BATCHES,
+            options.seed,
+            provenance={"data": "held-out synthetic cells and the recordings", "digest": digest},
+        ),
+    )
+    save_checkpoint(checkpoint, options.out)
+    options.state_path.unlink(missing_ok=True)
+    return checkpoint
+
+
+def _recordings(
+    options: PretrainOptions,
+    catalogue: Catalogue,
+    on_error: Callable[[UnreadableFileError], None],
+) -> list[KpiWindow]:
+    """The recordings that are named, none where none is."""
+    if not options.data:
+        return []
+    return load_windows(options.data, options.selection, catalogue, on_error)
+
+
+def _mixed(
+    synthetic: SyntheticSource,
+    windows: Sequence[KpiWindow],
+    config: ForecasterConfig,
+    catalogue: Catalogue,
+    *,
+    last_ratio: float = 1.0,
+) -> Source:
+    """Synthetic cells, with a share of recordings where there are any."""
+    if not windows:
+        return synthetic
+    recorded = WindowSource(
+        windows,
+        config,
+        catalogue,
+        series_per_batch=SERIES,
+        max_history_steps=RECORDED_HISTORY_STEPS,
+        last_ratio=last_ratio,
+    )
+    return MixedSource((synthetic, recorded), (1 - RECORDED_RATIO, RECORDED_RATIO))
