@@ -11,22 +11,17 @@ Axis legend: N patches, P samples in a patch, W = 2 P + 4 planned inputs of a pa
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from datetime import date
-from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
 
 from kpi.window import PlannedEvent
 from model.calendar import LONGEST_STEP_MS, SHORTEST_STEP_MS, utc_offset_ms
-from model.errors import ModelError
+from model.holidays import are_holidays
 from model.lags import DAY_MS
 
 LAG_DAYS = (1, 7)
 """Holidays also count where the lags of a token lie: one day and one week before it."""
-
-EPOCH_ORDINAL = 719_163  # date(1970, 1, 1).toordinal()
-FIRST_YEAR, LAST_YEAR = 1971, 2100  # outside, no holidays are known
 
 
 def planned_width(patch: int) -> int:
@@ -82,12 +77,19 @@ def planned_inputs(
 def event_shares(
     begins_ms: NDArray[np.int64], step_ms: int, events: Sequence[PlannedEvent]
 ) -> NDArray[np.float32]:
-    """Share (n,) of each sample, by its begin (n,), that planned events cover."""
-    share = np.zeros(len(begins_ms))
-    for event in events:
-        until = np.minimum(begins_ms + step_ms, event.end_ms)
-        share += np.maximum(until - np.maximum(begins_ms, event.start_ms), 0) / step_ms
-    return np.minimum(share, 1.0).astype(np.float32)
+    """Share (n,) of each sample, by its begin (n,), that events cover, alone or together."""
+    spans = [(event.start_ms, event.end_ms) for event in events if event.end_ms > event.start_ms]
+    if not spans:
+        return np.zeros(len(begins_ms), dtype=np.float32)
+    starts, ends = np.array(sorted(spans), dtype=np.float64).T
+    ends = np.maximum.accumulate(ends)
+    apart = starts[1:] > ends[:-1]  # the others run on from the events before them
+    starts, ends = starts[np.append(True, apart)], ends[np.append(apart, True)]
+    edges = np.stack([starts, ends], axis=1)
+    spent = np.cumsum(ends - starts)  # time under events up to each end
+    before = np.stack([spent - (ends - starts), spent], axis=1)
+    under_ms = np.interp([begins_ms, begins_ms + step_ms], edges.ravel(), before.ravel())
+    return np.asarray((under_ms[1] - under_ms[0]) / step_ms, dtype=np.float32)
 
 
 def holiday_inputs(
@@ -97,47 +99,3 @@ def holiday_inputs(
     ends = days[:, [0, -1]]
     parts = [is_holiday(days), *(is_holiday(ends - back) for back in LAG_DAYS)]
     return np.concatenate(parts, axis=1).astype(np.float32)
-
-
-def are_holidays(days: NDArray[np.int64], country: str) -> NDArray[np.bool_]:
-    """Which days, counted from 1970-01-01, are public holidays of a country.
-
-    Raises:
-        ModelError: The country is not known.
-    """
-    distinct, index = np.unique(days, return_inverse=True)
-    found = [_is_holiday(int(day), country) for day in distinct]
-    return np.array(found, dtype=np.bool_)[index].reshape(days.shape)
-
-
-def check_country(country: str) -> None:
-    """Refuse a country or subdivision of which no holidays are known.
-
-    Raises:
-        ModelError: It is not known.
-    """
-    _holidays_of(country, 2020)
-
-
-def _is_holiday(day: int, country: str) -> bool:
-    ordinal = day + EPOCH_ORDINAL
-    if not date(FIRST_YEAR, 1, 1).toordinal() <= ordinal < date(LAST_YEAR, 1, 1).toordinal():
-        return False
-    return ordinal in _holidays_of(country, date.fromordinal(ordinal).year)
-
-
-@lru_cache(maxsize=1_024)
-def _holidays_of(country: str, year: int) -> frozenset[int]:
-    """Ordinals of a year's public holidays."""
-    import holidays  # takes a fifth of a second, and most deployments name no country
-
-    name, dash, subdivision = country.partition("-")
-    # Looked up first, because the library takes any of its own attributes for a country.
-    known = holidays.list_supported_countries(include_aliases=False)
-    if name not in known or (dash and subdivision not in known[name]):
-        raise ModelError(
-            f"expected a country such as ES or ES-CT (ISO 3166) whose holidays are known, "
-            f"got {country!r}"
-        )
-    found = holidays.country_holidays(name, subdiv=subdivision or None, years=year)
-    return frozenset(day.toordinal() for day in found)

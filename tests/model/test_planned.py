@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import UTC, date, datetime, timedelta
+from datetime import UTC, datetime
 from typing import Any
 
 import numpy as np
@@ -12,13 +12,7 @@ from hypothesis import strategies as st
 
 from kpi.window import PlannedEvent
 from model.errors import ModelError
-from model.planned import (
-    are_holidays,
-    check_country,
-    event_shares,
-    planned_inputs,
-    planned_width,
-)
+from model.planned import event_shares, planned_inputs, planned_width
 
 MINUTE_MS = 60_000
 HOUR_MS = 3_600_000
@@ -28,14 +22,6 @@ PATCH = 16
 
 def at(year: int, month: int, day: int, hour: int = 0) -> int:
     return int(datetime(year, month, day, hour, tzinfo=UTC).timestamp() * 1000)
-
-
-def holidays_of(country: str, year: int) -> set[str]:
-    """The dates of a year, as months and days."""
-    first = date(year, 1, 1)
-    days = np.arange(365) + (first - date(1970, 1, 1)).days
-    flags = are_holidays(days, country)
-    return {f"{first + timedelta(int(i)):%m-%d}" for i in np.flatnonzero(flags)}
 
 
 def inputs(start_ms: int, patches: int = 1, step_ms: int = HOUR_MS, **known) -> np.ndarray:
@@ -49,43 +35,6 @@ def inputs(start_ms: int, patches: int = 1, step_ms: int = HOUR_MS, **known) -> 
 def of_samples(planned: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Shares of events and flags of holidays, sample by sample."""
     return planned[:, :PATCH].reshape(-1), planned[:, PATCH : 2 * PATCH].reshape(-1)
-
-
-def test_a_country_has_its_national_holidays():
-    spain = holidays_of("ES", 2026)
-    assert {"01-01", "01-06", "05-01", "08-15", "10-12", "12-08", "12-25"} <= spain
-    assert not {"06-24", "09-11", "12-26"} & spain
-
-
-def test_a_subdivision_has_holidays_of_its_own_besides():
-    assert holidays_of("ES-CT", 2026) - holidays_of("ES", 2026) >= {"06-24", "09-11", "12-26"}
-
-
-@pytest.mark.parametrize(("year", "monday"), [(2024, "04-01"), (2025, "04-21"), (2026, "04-06")])
-def test_a_movable_holiday_moves(year, monday):
-    assert monday in holidays_of("ES-CT", year)
-    assert {"04-01", "04-06", "04-21"} & holidays_of("ES-CT", year) == {monday}
-
-
-@pytest.mark.parametrize(
-    "country", ["XX", "es", "Spain", "ES-XX", "ES-", "-", "", "ES-CT-1", "HolidayBase", "utils"]
-)
-def test_an_unknown_country_is_refused_with_what_was_expected(country):
-    with pytest.raises(ModelError, match="expected a country such as ES or ES-CT") as refused:
-        check_country(country)
-    assert repr(country) in str(refused.value)
-    with pytest.raises(ModelError, match="expected a country"):
-        inputs(at(2026, 1, 1), country=country)
-
-
-@pytest.mark.parametrize("country", ["ES", "ES-CT", "US-CA", "DE-BY", "GB-SCT", "JP"])
-def test_a_known_country_is_not_refused(country):
-    check_country(country)
-
-
-@pytest.mark.parametrize("day", [-(10**9), -400, 60_000, 10**9])
-def test_dates_far_outside_are_no_holidays(day):
-    assert not are_holidays(np.arange(day, day + 400), "US").any()
 
 
 def test_a_holiday_lasts_from_midnight_to_midnight_of_the_local_clock():
@@ -143,6 +92,11 @@ def test_a_minute_and_a_day_are_steps_with_plans(step_ms):
     assert planned[0, PATCH] == 1
 
 
+def test_an_unknown_country_is_refused():
+    with pytest.raises(ModelError, match="expected a country such as ES or ES-CT"):
+        inputs(at(2026, 1, 1), country="XX")
+
+
 def test_without_country_and_events_nothing_is_planned():
     assert not inputs(at(2026, 1, 1), 3).any()
 
@@ -167,6 +121,20 @@ def test_an_event_shorter_than_a_sample_is_seen_in_part():
 def test_events_at_once_cover_a_sample_no_more_than_whole():
     events = [PlannedEvent(0, HOUR_MS), PlannedEvent(HOUR_MS // 2, HOUR_MS)]
     assert event_shares(np.array([0, HOUR_MS]), HOUR_MS, events).tolist() == [1, 0]
+    twice = [PlannedEvent(0, HOUR_MS // 2)] * 2 + [PlannedEvent(HOUR_MS // 4, HOUR_MS // 2)]
+    assert event_shares(np.array([0]), HOUR_MS, twice).tolist() == [0.5]
+
+
+@given(
+    spans=st.lists(st.tuples(st.integers(-50, 250), st.integers(0, 60)), max_size=12),
+    step=st.integers(1, 30),
+)
+def test_shares_are_those_of_a_count_of_milliseconds(spans, step):
+    events = [PlannedEvent(start, start + length) for start, length in spans]
+    begins_ms = step * np.arange(200 // step)
+    under = np.array([any(e.start_ms <= ms < e.end_ms for e in events) for ms in range(200)])
+    expected = [under[begin : begin + step].mean() for begin in begins_ms]
+    np.testing.assert_allclose(event_shares(begins_ms, step, events), expected, atol=1e-6)
 
 
 def test_an_event_far_away_or_without_length_covers_nothing():
