@@ -137,6 +137,7 @@ def to_windows(
     catalogue: Catalogue,
     step_ms: int | None = None,
     time_zone: str = "UTC",
+    country: str | None = None,
     keep_suspect: bool = False,
     tolerance_ratio: float = 0.5,
     max_steps: int = MAX_STEPS,
@@ -154,6 +155,7 @@ def to_windows(
         step_ms: The step to use; cells without it have no window. By default each cell uses the
             finest step at which it has a value.
         time_zone: IANA name handed on to the windows.
+        country: ISO 3166 code handed on to the windows.
         keep_suspect: Use values that their source doubts instead of masking them.
         tolerance_ratio: See `grid_index`.
         max_steps: Bound on T. Of a longer span (two stamps years apart at a step of one second)
@@ -202,6 +204,7 @@ def to_windows(
                 step_ms=step,
                 values=dense.astype(np.float32),
                 time_zone=time_zone,
+                country=country,
             )
         )
     if far_away:

@@ -34,6 +34,8 @@ class Selection:
         cells: Shell patterns of cell names to keep, for example `*NRCellDU=*`; all where empty.
         exclude: Shell patterns of cell names to leave out.
         step_seconds: Sampling step to use where cells report at several, the finest by default.
+        country: ISO 3166 code of the country whose holidays the cells keep, handed on to the
+            windows.
         reading: How to read the files.
     """
 
@@ -41,6 +43,7 @@ class Selection:
     cells: tuple[str, ...] = ()
     exclude: tuple[str, ...] = ()
     step_seconds: float | None = None
+    country: str | None = None
     reading: ReadOptions = field(default_factory=ReadOptions)
 
 
@@ -67,6 +70,7 @@ def load_windows(
         catalogue=catalogue,
         step_ms=None if selection.step_seconds is None else round(selection.step_seconds * 1000),
         time_zone=selection.reading.time_zone,
+        country=selection.country,
         keep_suspect=selection.reading.keep_suspect,
     )
     windows = [window for window in windows if not np.isnan(window.values).all()]

@@ -30,6 +30,13 @@ StepSeconds = Annotated[
 TimeZone = Annotated[
     str, typer.Option(help="Zone of the cells' clock, and of stamps without offset.")
 ]
+Country = Annotated[
+    str | None,
+    typer.Option(
+        help="Country whose public holidays the cells keep, as in ES or ES-CT.",
+        show_default="no holidays",
+    ),
+]
 KeepSuspect = Annotated[
     bool, typer.Option("--keep-suspect", help="Use values that the network marked as suspect.")
 ]
@@ -66,6 +73,7 @@ def select(
     time_zone: str,
     keep_suspect: bool,
     columns: str | None,
+    country: str | None = None,
 ) -> Selection:
     """What to take from the files, in the order of the options above.
 
@@ -80,6 +88,7 @@ def select(
         cells=tuple(cells or ()),
         exclude=tuple(exclude or ()),
         step_seconds=step_seconds,
+        country=country,
         reading=ReadOptions(
             time_zone=time_zone,
             keep_suspect=keep_suspect,

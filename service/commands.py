@@ -14,6 +14,7 @@ from kpi.options import (
     Catalogues,
     Cells,
     Columns,
+    Country,
     Exclude,
     KeepSuspect,
     Kpis,
@@ -60,6 +61,7 @@ def forecast(
     exclude: Exclude = None,
     step_seconds: StepSeconds = None,
     time_zone: TimeZone = "UTC",
+    country: Country = None,
     keep_suspect: KeepSuspect = False,
     catalogue: Catalogues = None,
     columns: Columns = None,
@@ -72,7 +74,7 @@ def forecast(
     from service.offline.forecast import ForecastJob
 
     known = load(catalogue)
-    selection = select(kpi, cell, exclude, step_seconds, time_zone, keep_suspect, columns)
+    selection = select(kpi, cell, exclude, step_seconds, time_zone, keep_suspect, columns, country)
     job = ForecastJob(tuple(paths), selection, horizon, _levels(quantiles))
     unreadable = forecast_with_progress(job, known, checkpoint, out)
     raise typer.Exit(1 if unreadable else 0)

@@ -92,6 +92,11 @@ def test_a_bad_file_is_named_and_the_exit_code_says_so(history, checkpoint, tmp_
         (("forecast", "HISTORY", "--quantiles", "most"), "0.1,0.5,0.9"),
         (("forecast", "HISTORY", "--out", "f.xlsx"), ".csv"),
         (("forecast", "HISTORY", "--time-zone", "Mars/Base"), "Mars/Base"),
+        (("forecast", "HISTORY", "--country", "Spain"), "ES-CT"),
+        (("train", "nowhere", "--out", "x.safetensors", "--country", "XX"), "ES-CT"),
+        (("finetune", "CHECKPOINT", "nowhere", "--out", "x.st", "--country", "XX"), "ES-CT"),
+        (("calibrate", "CHECKPOINT", "nowhere", "--out", "x.st", "--country", "XX"), "ES-CT"),
+        (("backtest", "CHECKPOINT", "nowhere", "--country", "XX"), "ES-CT"),
         (("forecast", "HISTORY", "--columns", "when=date"), "timestamp"),
         (("forecast", "HISTORY", "--kpi", "Nothing"), "Nothing"),
         (("forecast", "HISTORY", "--checkpoint", "none.safetensors"), "none.safetensors"),
@@ -123,6 +128,17 @@ def test_unusable_input_is_told_in_one_line(
     result = run(*given, code=2)
     assert message in result.output
     assert "Traceback" not in result.output
+
+
+def test_holidays_of_a_country_are_counted(checkpoint, tmp_path):
+    table = tmp_path / "epiphany.csv"
+    hours = [f"2026-01-{day:02d}T{hour:02d}:00:00Z" for day in range(2, 10) for hour in range(24)]
+    rows = [f"{hour},Cell/1,{number % 24}" for number, hour in enumerate(hours)]
+    table.write_text("\n".join(["timestamp,cell_id,RRU.PrbTotDl", *rows]) + "\n", encoding="utf-8")
+    outs = [tmp_path / f"{number}.csv" for number in range(2)]
+    for out, options in zip(outs, ((), ("--country", "ES")), strict=True):
+        run("forecast", table, "--checkpoint", checkpoint, "--out", out, *options)
+    assert outs[0].read_bytes() != outs[1].read_bytes()
 
 
 def test_a_directory_without_files_is_refused(tmp_path, checkpoint):

@@ -17,6 +17,7 @@ from kpi.catalogue import Catalogue
 from kpi.history import Selection, load_windows
 from model.accuracy import shown
 from model.checkpoint import Checkpoint, load_checkpoint
+from model.holidays import check_country
 from model.predictor import Predictor
 from model.transformer import TransformerPredictor
 from training.backtest import Backtest, BacktestConfig, BacktestResult, Skipped, backtest
@@ -75,6 +76,7 @@ def backtest_with_progress(options: BacktestOptions, catalogue: Catalogue, conso
     ]
     if options.report is not None:
         options.report.parent.mkdir(parents=True, exist_ok=True)
+    check_country(options.selection.country)
     windows = load_windows(options.data, options.selection, catalogue, unreadable)
     with ExitStack() as stack:
         path = options.scores_path

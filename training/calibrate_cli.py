@@ -16,6 +16,7 @@ from kpi.catalogue import Catalogue
 from kpi.history import Selection, load_windows
 from model.accuracy import shown
 from model.checkpoint import load_checkpoint, save_checkpoint
+from model.holidays import check_country
 from training.calibrate import CalibrateConfig, fit_calibration
 from training.calibration_check import CalibrationCheck, check_ahead
 from training.cli import Unreadable
@@ -40,6 +41,7 @@ def calibrate_with_progress(
     """
     unreadable = Unreadable(console)
     checkpoint = load_checkpoint(checkpoint_path)
+    check_country(selection.country)
     windows = load_windows(data, selection, catalogue, unreadable)
     columns = (
         TextColumn("{task.description}"),

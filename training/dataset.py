@@ -23,10 +23,12 @@ def earlier_parts(windows: Sequence[KpiWindow], last_ratio: float) -> list[KpiWi
 
 
 def windows_digest(windows: Sequence[KpiWindow]) -> str:
-    """A digest of all samples and their clocks, so that a run only goes on with the same data."""
+    """A digest of all samples, clocks and plans, so that a run only goes on with the same data."""
     digest = hashlib.sha256()
     for window in sorted(windows, key=lambda w: (w.cell, w.step_ms)):
         grid = window.start_ms, window.step_ms, window.time_zone
         digest.update(repr((window.cell, window.kpis, grid)).encode())
+        if window.country is not None or window.events:
+            digest.update(repr((window.country, window.events)).encode())
         digest.update(window.values.tobytes())
     return f"sha256:{digest.hexdigest()}"

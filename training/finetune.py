@@ -21,6 +21,7 @@ from kpi.errors import UnreadableFileError
 from kpi.history import Selection, load_windows
 from kpi.window import KpiWindow
 from model.checkpoint import Checkpoint, load_checkpoint, save_checkpoint
+from model.holidays import check_country
 from training.calibrate import MIN_CONTEXT_STEPS, CalibrateConfig, fit_calibration
 from training.dataset import windows_digest
 from training.errors import DataError
@@ -105,6 +106,7 @@ def finetune(
     """
     torch.set_num_threads(options.threads)
     base = load_checkpoint(options.base)
+    check_country(options.selection.country)
     windows = load_windows(options.data, options.selection, catalogue, on_error)
     began = time.monotonic()
     tuned = tune(
@@ -206,6 +208,7 @@ def data_card(options: FinetuneOptions, windows: Sequence[KpiWindow]) -> dict[st
         "excluded_cells": list(options.selection.exclude),
         "step_seconds": sorted({window.step_seconds for window in windows}),
         "time_zone": options.selection.reading.time_zone,
+        "country": options.selection.country,
         "keep_suspect": options.selection.reading.keep_suspect,
     }
 

@@ -20,6 +20,7 @@ from kpi.errors import UnreadableFileError
 from kpi.history import Selection, load_windows
 from model.checkpoint import Checkpoint, save_checkpoint
 from model.config import PRESETS, ForecasterConfig
+from model.holidays import check_country
 from training.dataset import earlier_parts, windows_digest
 from training.errors import DataError
 from training.fit import FitConfig, FitResult, Progress, fit
@@ -178,6 +179,7 @@ def _material(
             ("synthetic", *batches),
             {"data": ["synthetic cells"], "synthetic": asdict(spec)},
         )
+    check_country(options.selection.country)
     windows = load_windows(options.data, options.selection, catalogue, on_error)
     recorded = WindowSource(
         earlier_parts(windows, options.validation_ratio),
@@ -204,6 +206,7 @@ def _material(
         "excluded_cells": list(options.selection.exclude),
         "step_seconds": sorted({window.step_seconds for window in windows}),
         "time_zone": options.selection.reading.time_zone,
+        "country": options.selection.country,
         "keep_suspect": options.selection.reading.keep_suspect,
         "synthetic": asdict(spec),
         "synthetic_ratio": options.synthetic_ratio,

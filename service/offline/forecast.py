@@ -10,6 +10,7 @@ from kpi.catalogue import Catalogue
 from kpi.errors import UnreadableFileError
 from kpi.history import Selection, load_windows
 from kpi.window import KpiWindow
+from model.holidays import check_country
 from model.predictor import Forecast, Predictor
 
 CHUNK_WINDOWS = 64
@@ -68,11 +69,13 @@ def run_forecast(
     Raises:
         UnreadableFileError: A path does not exist, or nothing of it could be read.
         NothingSelectedError: No cell is left to forecast.
+        ModelError: No holidays are known of the selection's country.
         HorizonError: The horizon is out of the model's range.
         LevelError: The levels are out of the model's range.
     """
-    # Nothing to forecast yet: this refuses an impossible horizon or level before hours of reading.
+    # Nothing to forecast yet: what is impossible is refused before hours of reading.
     predictor.predict([], job.horizon, job.levels)
+    check_country(job.selection.country)
     unreadable: list[UnreadableFileError] = []
     windows = load_windows(job.paths, job.selection, catalogue, unreadable.append)
     forecasts: list[Forecast] = []

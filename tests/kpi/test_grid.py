@@ -141,6 +141,7 @@ def test_a_local_day_with_a_clock_change_has_92_or_100_quarter_hours(month, day,
     ends = range(begin_ms + QUARTER_MS, end_ms + 1, QUARTER_MS)
     rows = [("c", "prb", end, float(i % 100)) for i, end in enumerate(ends)]
     (window,) = to_windows([batch(rows)], catalogue=CATALOGUE, time_zone="Europe/Madrid")
+    assert window.country is None
     assert window.steps == quarters
     assert window.missing_ratio == 0
     assert (window.start_ms, window.end_ms) == (begin_ms, end_ms)

@@ -10,6 +10,7 @@ import pytest
 from kpi.catalogue import load_catalogue
 from kpi.errors import NothingSelectedError, UnreadableFileError
 from kpi.history import Selection, load_windows, parse_columns
+from kpi.options import select
 from kpi.readers import ColumnMapping
 
 TABLE = """timestamp,cell_id,RRU.PrbTotDl,RRU.PrbTotUl
@@ -95,3 +96,16 @@ def test_columns_are_parsed_from_one_option():
 def test_a_bad_column_option_is_refused(text):
     with pytest.raises(ValueError, match="expected"):
         parse_columns(text)
+
+
+def test_windows_bear_the_country_that_was_selected(table):
+    assert {window.country for window in load(table, country="ES-CT")} == {"ES-CT"}
+    assert {window.country for window in load(table)} == {None}
+
+
+def test_options_become_a_selection():
+    columns = "timestamp=date"
+    found = select(["A"], ["*"], None, 900.0, "Europe/Madrid", True, columns, "ES")
+    assert found.country == "ES"
+    assert found.reading.time_zone == "Europe/Madrid"
+    assert (found.kpis, found.cells, found.exclude) == (("A",), ("*",), ())

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
+from kpi.window import PlannedEvent
 from training.dataset import cut_in_time, earlier_parts, windows_digest
 
 
@@ -28,3 +30,15 @@ def test_the_digest_knows_content_and_not_order(make_window):
 def test_the_digest_knows_the_clock(make_window):
     window = make_window()
     assert windows_digest([window]) != windows_digest([replace(window, time_zone="Asia/Tokyo")])
+
+
+def test_the_digest_knows_what_is_planned(make_window):
+    window = make_window()
+    event = PlannedEvent(window.start_ms, window.end_ms)
+    changes: list[dict[str, Any]] = [
+        {},
+        {"country": "ES"},
+        {"country": "ES-CT"},
+        {"events": (event,)},
+    ]
+    assert len({windows_digest([replace(window, **change)]) for change in known}) == 4

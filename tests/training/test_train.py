@@ -8,7 +8,9 @@ from pathlib import Path
 import pytest
 
 from kpi.errors import UnreadableFileError
+from kpi.history import Selection
 from model.checkpoint import load_checkpoint
+from model.errors import ModelError
 from model.transformer import TransformerPredictor
 from training.errors import DataError, ResumeError
 from training.fit import FitConfig
@@ -39,6 +41,7 @@ def test_the_checkpoint_says_what_it_was_made_of(options, catalogue):
     assert found.training["kpis"] == ["RRU.PrbTotDl"]
     assert found.training["fit"]["seed"] == 0
     assert found.training["time_zone"] == "UTC"
+    assert found.training["country"] is None
     assert found.training["step_seconds"] == [3600.0]
     assert found.training["steps"] == 4
     assert len(found.training["validation_losses"]) == 2
@@ -95,6 +98,17 @@ def test_an_unreadable_file_is_named_and_the_rest_is_used(options, catalogue):
     train(replace(options, data=(folder,)), catalogue, errors.append, ignore)
     assert len(errors) == 1
     assert load_checkpoint(options.out).training["cells"] == 2
+
+
+def test_the_country_is_in_the_card_and_an_unknown_one_is_refused_before_reading(
+    options, catalogue
+):
+    spanish = replace(options, selection=Selection(country="ES"))
+    train(spanish, catalogue, ignore, ignore)
+    assert load_checkpoint(options.out).training["country"] == "ES"
+    nowhere = replace(options, data=(Path("nowhere"),), selection=Selection(country="XX"))
+    with pytest.raises(ModelError, match="expected a country"):
+        train(nowhere, catalogue, ignore, ignore)
 
 
 def test_data_too_short_are_refused(options, catalogue, write_table, tmp_path):

@@ -11,6 +11,7 @@ from kpi.options import (
     Catalogues,
     Cells,
     Columns,
+    Country,
     Exclude,
     KeepSuspect,
     Kpis,
@@ -53,6 +54,7 @@ def backtest(
     exclude: Exclude = None,
     step_seconds: StepSeconds = None,
     time_zone: TimeZone = "UTC",
+    country: Country = None,
     keep_suspect: KeepSuspect = False,
     catalogue: Catalogues = None,
     columns: Columns = None,
@@ -67,7 +69,9 @@ def backtest(
     options = BacktestOptions(
         checkpoint=checkpoint,
         data=tuple(data),
-        selection=select(kpi, cell, exclude, step_seconds, time_zone, keep_suspect, columns),
+        selection=select(
+            kpi, cell, exclude, step_seconds, time_zone, keep_suspect, columns, country
+        ),
         config=BacktestConfig(
             horizon=horizon, test_ratio=test, stride=stride, max_origins=max_origins
         ),

@@ -11,6 +11,7 @@ from kpi.options import (
     Catalogues,
     Cells,
     Columns,
+    Country,
     Exclude,
     KeepSuspect,
     Kpis,
@@ -42,6 +43,7 @@ def calibrate(
     exclude: Exclude = None,
     step_seconds: StepSeconds = None,
     time_zone: TimeZone = "UTC",
+    country: Country = None,
     keep_suspect: KeepSuspect = False,
     catalogue: Catalogues = None,
     columns: Columns = None,
@@ -58,7 +60,7 @@ def calibrate(
     unreadable = calibrate_with_progress(
         checkpoint,
         data,
-        select(kpi, cell, exclude, step_seconds, time_zone, keep_suspect, columns),
+        select(kpi, cell, exclude, step_seconds, time_zone, keep_suspect, columns, country),
         CalibrateConfig(
             calibration_ratio=calibration,
             max_origins=max_origins,

@@ -11,6 +11,7 @@ from kpi.options import (
     Catalogues,
     Cells,
     Columns,
+    Country,
     Exclude,
     KeepSuspect,
     Kpis,
@@ -59,6 +60,7 @@ def finetune(
     exclude: Exclude = None,
     step_seconds: StepSeconds = None,
     time_zone: TimeZone = "UTC",
+    country: Country = None,
     keep_suspect: KeepSuspect = False,
     catalogue: Catalogues = None,
     columns: Columns = None,
@@ -74,7 +76,9 @@ def finetune(
         base=checkpoint,
         data=tuple(data),
         out=out,
-        selection=select(kpi, cell, exclude, step_seconds, time_zone, keep_suspect, columns),
+        selection=select(
+            kpi, cell, exclude, step_seconds, time_zone, keep_suspect, columns, country
+        ),
         version=version,
         tune=TuneConfig(
             horizon=horizon,

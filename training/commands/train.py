@@ -11,6 +11,7 @@ from kpi.options import (
     Catalogues,
     Cells,
     Columns,
+    Country,
     Exclude,
     KeepSuspect,
     Kpis,
@@ -44,6 +45,7 @@ def train(
     exclude: Exclude = None,
     step_seconds: StepSeconds = None,
     time_zone: TimeZone = "UTC",
+    country: Country = None,
     keep_suspect: KeepSuspect = False,
     catalogue: Catalogues = None,
     columns: Columns = None,
@@ -58,7 +60,9 @@ def train(
     options = TrainOptions(
         out=out,
         data=tuple(data or ()),
-        selection=select(kpi, cell, exclude, step_seconds, time_zone, keep_suspect, columns),
+        selection=select(
+            kpi, cell, exclude, step_seconds, time_zone, keep_suspect, columns, country
+        ),
         preset=preset,
         version=version,
         synthetic_ratio=synthetic,

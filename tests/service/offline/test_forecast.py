@@ -8,8 +8,9 @@ import pytest
 
 from kpi.catalogue import load_catalogue
 from kpi.errors import UnreadableFileError
+from kpi.history import Selection
 from model.baseline import SeasonalBaseline
-from model.errors import HorizonError, LevelError
+from model.errors import HorizonError, LevelError, ModelError
 from service.offline.forecast import ForecastJob, run_forecast
 
 
@@ -32,6 +33,7 @@ def run(job: ForecastJob):
     [
         (ForecastJob((Path("nowhere"),), horizon=0), HorizonError),
         (ForecastJob((Path("nowhere"),), levels=(0.9, 0.1)), LevelError),
+        (ForecastJob((Path("nowhere"),), Selection(country="XX")), ModelError),
         (ForecastJob((Path("nowhere"),)), UnreadableFileError),
     ],
 )
@@ -47,3 +49,8 @@ def test_forecasts_follow_their_windows_and_units_their_kpis(table):
     assert forecast.values.shape == (2, 3, 3)
     assert result.units == {"RRU.PrbTotDl": "%", "Mystery": ""}
     assert result.unreadable == []
+
+
+def test_windows_bear_the_country_that_was_selected(table):
+    result = run(ForecastJob((table,), Selection(country="ES-CT"), horizon=3))
+    assert [window.country for window in result.windows] == ["ES-CT"]
