@@ -14,6 +14,7 @@ from kpi.errors import KpiError
 from kpi.store import KpiStore, StoreLimits
 from kpi.window import KpiWindow
 from model.errors import ModelError
+from model.holidays import known_countries
 from model.predictor import Predictor
 from service.errors import StartupError
 from service.schemas import ModelCard
@@ -49,6 +50,7 @@ def load_model(settings: Settings, catalogue: Catalogue) -> LoadedModel:
     except ModelError as error:
         raise StartupError(f"the model cannot be loaded: {error}") from error
     torch.set_num_threads(settings.threads)
+    known_countries()  # or the first request that names a country would pay for it
     card = describe(predictor).model_copy(
         update={
             "catalogue_version": checkpoint.catalogue_version,

@@ -108,8 +108,19 @@ class Series(_In):
         description="IANA zone that the cell's daily life follows; the deployment's by default.",
         examples=["Europe/Madrid"],
     )
+    country: Name | None = Field(
+        None,
+        description="Country whose public holidays hold for the cell, as in ES or, with the "
+        "subdivision, ES-CT (ISO 3166); the deployment's by default. Holidays are inputs of the "
+        "forecast at steps from a minute to a day. POST /v1/observations does not keep it.",
+        examples=["ES-CT"],
+    )
     events: Annotated[list[Event], FailFast()] = Field(
-        default_factory=list, max_length=MAX_EVENTS, description="Planned events, past and future."
+        default_factory=list,
+        max_length=MAX_EVENTS,
+        description="Planned events, past and future: inputs of the forecast at steps from a "
+        "minute to a day. Past ones show the model what such events do to this cell. "
+        "POST /v1/observations does not keep them.",
     )
     kpis: dict[Name, Samples] = Field(
         min_length=1,

@@ -14,6 +14,8 @@ from numpy.typing import NDArray
 from kpi.catalogue import Catalogue
 from kpi.observation import ObservationBatch
 from kpi.window import KpiWindow, PlannedEvent
+from model.errors import ModelError
+from model.holidays import check_country
 from service.errors import InvalidRequestError, TooLargeError
 from service.schemas import Event, Series
 from service.timestamps import EARLIEST_MS, LATEST_MS, is_time_zone, to_ms, to_rfc3339
@@ -75,7 +77,11 @@ def pointer(*parts: str | int) -> str:
 
 
 def to_windows(
-    series: Sequence[Series], limits: SeriesLimits, catalogue: Catalogue, time_zone: str
+    series: Sequence[Series],
+    limits: SeriesLimits,
+    catalogue: Catalogue,
+    time_zone: str,
+    country: str | None = None,
 ) -> list[NamedWindow]:
     """One window a series, in order.
 
@@ -84,6 +90,7 @@ def to_windows(
         limits: What a request may hold.
         catalogue: Resolves aliases.
         time_zone: Zone of series that name none.
+        country: Country of series that name none.
 
     Raises:
         TooLargeError: More series than the limit.
@@ -91,7 +98,8 @@ def to_windows(
     """
     _check_count(series, limits)
     return [
-        _window(position, one, limits, catalogue, time_zone) for position, one in enumerate(series)
+        _window(position, one, limits, catalogue, time_zone, country)
+        for position, one in enumerate(series)
     ]
 
 
@@ -174,7 +182,12 @@ def _check_count(series: Sequence[Series], limits: SeriesLimits) -> None:
 
 
 def _window(
-    position: int, one: Series, limits: SeriesLimits, catalogue: Catalogue, time_zone: str
+    position: int,
+    one: Series,
+    limits: SeriesLimits,
+    catalogue: Catalogue,
+    time_zone: str,
+    country: str | None,
 ) -> NamedWindow:
     canonical = _canonical_names(position, one, limits, catalogue)
     values = _values(position, one)  # (K, T)
@@ -186,6 +199,7 @@ def _window(
         step_ms=step_ms,
         values=values.astype(np.float32),
         time_zone=_zone(position, one) or time_zone,
+        country=_country(position, one) or country,
         events=tuple(_event(position, number, e) for number, e in enumerate(one.events)),
     )
     return NamedWindow(window, dict(zip(canonical, one.kpis, strict=True)))
@@ -254,6 +268,14 @@ def _zone(position: int, one: Series) -> str | None:
             f"expected an IANA name such as Europe/Madrid, got {one.time_zone!r}",
         )
     return one.time_zone
+
+
+def _country(position: int, one: Series) -> str | None:
+    try:
+        check_country(one.country)
+    except ModelError as error:
+        raise InvalidRequestError(pointer("series", position, "country"), str(error)) from error
+    return one.country
 
 
 def _event(position: int, number: int, event: Event) -> PlannedEvent:

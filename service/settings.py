@@ -17,6 +17,8 @@ from typing import Annotated, Any, Literal
 from pydantic import Field, ValidationError, field_validator, model_validator
 from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
+from model.errors import ModelError
+from model.holidays import check_country
 from service.budget import PROFILE_BOUNDS, BudgetBounds, BudgetPolicy, Profile
 from service.errors import SettingsError
 from service.timestamps import is_time_zone
@@ -59,6 +61,11 @@ class Settings(BaseSettings):
         "UTC",
         description="IANA zone of the network's local time: for calendar features where a request "
         "names none, and for stamps without offset in files.",
+    )
+    holiday_country: str | None = Field(
+        None,
+        description="Country whose public holidays forecasts count where a request names none, as "
+        "in ES or ES-CT (ISO 3166); unset: no holidays.",
     )
     threads: int = Field(1, ge=1, le=256, description="Threads of one inference.")
     queue_limit: int = Field(
@@ -141,6 +148,7 @@ class Settings(BaseSettings):
     @field_validator(
         "budget_default_ms",
         "budget_most_ms",
+        "holiday_country",
         "model_path",
         "journal_path",
         "ingest_directory",
@@ -156,6 +164,15 @@ class Settings(BaseSettings):
     def _known_zone(cls, value: str) -> str:
         if not is_time_zone(value):
             raise ValueError("expected an IANA name such as Europe/Madrid")
+        return value
+
+    @field_validator("holiday_country")
+    @classmethod
+    def _known_country(cls, value: str | None) -> str | None:
+        try:
+            check_country(value)
+        except ModelError as error:
+            raise ValueError(str(error)) from error
         return value
 
     @model_validator(mode="after")

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Annotated
 from urllib.parse import unquote
 
@@ -19,6 +20,8 @@ from pydantic import BaseModel, ConfigDict, Field
 from kpi.catalogue import Catalogue
 from kpi.errors import UnknownCellError
 from kpi.store import CellSummary, KpiStore
+from model.errors import ModelError
+from model.holidays import check_country
 from service.answers import samples_answer, seconds
 from service.bodies import JSON_MEDIA_TYPE
 from service.checks import check_horizon, check_levels
@@ -88,6 +91,12 @@ class ForecastQuery(_Selection):
     )
     time_zone: str | None = Field(
         None, description="IANA zone that the cell's daily life follows.", examples=["UTC"]
+    )
+    country: str | None = Field(
+        None,
+        description="Country whose public holidays hold for the cell, as in ES or ES-CT; the "
+        "deployment's by default.",
+        examples=["ES-CT"],
     )
     budget_ms: float | None = Field(None, description="Latency budget from arrival to answer.")
 
@@ -192,11 +201,17 @@ async def forecast(
             "query:time_zone",
             f"expected an IANA name such as Europe/Madrid, got {query.time_zone!r}",
         )
+    try:
+        check_country(query.country)
+    except ModelError as error:
+        raise InvalidRequestError("query:country", str(error)) from error
     zone = query.time_zone or services.settings.time_zone
+    country = query.country or services.settings.holiday_country
     with services.metrics.timed(Stage.WINDOW):
         named = await asyncio.to_thread(
             _window, running.ingestion.store, unquote(cell), query, services.catalogue, zone
         )
+    named = replace(named, window=replace(named.window, country=country))
     return await answer_forecast(request, services, running, [named], horizon, levels, deadline)
 
 

@@ -51,7 +51,13 @@ async def forecast(request: Request, _budget: BudgetHeader = None) -> Response:
         deadline = deadline_of(request, services, body.budget_ms, "/budget_ms")
         check_horizon(body.horizon, running.engine.predictor, "/horizon")
         check_levels(body.quantiles, running.engine.predictor, "/quantiles")
-        arguments = (body.series, services.limits, services.catalogue, services.settings.time_zone)
+        arguments = (
+            body.series,
+            services.limits,
+            services.catalogue,
+            services.settings.time_zone,
+            services.settings.holiday_country,
+        )
         with services.metrics.timed(Stage.WINDOW):
             if len(body.series) <= _OFFLOAD_SERIES:
                 named = to_windows(*arguments)

@@ -71,6 +71,7 @@ class RepeatLast:
 
     def __init__(self) -> None:
         self.calls: list[tuple[list[str], int, tuple[float, ...]]] = []
+        self.windows: list[KpiWindow] = []
         self.failing_cells: set[str] = set()
         self.gate = threading.Event()
         self.gate.set()
@@ -84,6 +85,7 @@ class RepeatLast:
         self, windows: Sequence[KpiWindow], horizon: int, levels: Sequence[float]
     ) -> list[Forecast]:
         self.calls.append(([w.cell for w in windows], horizon, tuple(levels)))
+        self.windows += windows
         self.entered.release()
         assert self.gate.wait(30)
         self.on_call()

@@ -20,8 +20,8 @@ def parsed(**changes: Any) -> Series:
     return Series.model_validate_json(json.dumps(series(**changes)))
 
 
-def windows(*many: Series, zone: str = "UTC"):
-    return to_windows(many, LIMITS, small_catalogue(), zone)
+def windows(*many: Series, zone: str = "UTC", country: str | None = None):
+    return to_windows(many, LIMITS, small_catalogue(), zone, country)
 
 
 def observations(*many: Series):
@@ -108,6 +108,20 @@ def test_an_unknown_zone_is_refused():
     with pytest.raises(InvalidRequestError, match="IANA") as caught:
         windows(parsed(time_zone="CEST+1"))
     assert fault(caught) == "/series/0/time_zone"
+
+
+def test_the_country_of_the_series_wins_over_the_deployments():
+    one, other = windows(parsed(country="ES-CT"), parsed(), country="JP")
+    assert one.window.country == "ES-CT"
+    assert other.window.country == "JP"
+    assert windows(parsed())[0].window.country is None
+
+
+@pytest.mark.parametrize("country", ["XX", "es", "ES-XX", "HolidayBase", "Europe/Madrid"])
+def test_an_unknown_country_is_refused(country):
+    with pytest.raises(InvalidRequestError, match="such as ES or ES-CT") as caught:
+        windows(parsed(), parsed(country=country))
+    assert fault(caught) == "/series/1/country"
 
 
 def test_events_become_intervals_and_must_end_after_their_start():

@@ -48,6 +48,17 @@ def test_a_variable_set_to_nothing_is_as_if_unset(monkeypatch, name):
     assert load_settings() == Settings()
 
 
+def test_a_country_whose_holidays_are_known_is_taken(monkeypatch):
+    monkeypatch.setenv("RANCAST_HOLIDAY_COUNTRY", "ES-CT")
+    assert load_settings().holiday_country == "ES-CT"
+
+
+def test_a_country_that_nobody_knows_is_refused_with_what_was_expected(monkeypatch):
+    monkeypatch.setenv("RANCAST_HOLIDAY_COUNTRY", "Spain")
+    with pytest.raises(SettingsError, match=r"HOLIDAY_COUNTRY=Spain: .*such as ES or ES-CT"):
+        load_settings()
+
+
 def test_a_misspelt_variable_is_named_with_the_right_one(monkeypatch):
     monkeypatch.setenv("RANCAST_JOURNAL_PAHT", "/x")
     with pytest.raises(SettingsError, match="did you mean RANCAST_JOURNAL_PATH"):

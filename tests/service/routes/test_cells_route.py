@@ -2,7 +2,8 @@ from urllib.parse import quote
 
 import pytest
 
-from tests.service.fakes import series, serving
+from service.settings import Settings
+from tests.service.fakes import RepeatLast, series, serving
 
 pytestmark = pytest.mark.anyio
 
@@ -203,6 +204,8 @@ async def test_samples_can_be_sent_back_for_a_forecast():
         ("quantiles=1.5", "query:quantiles"),
         ("quantiles=" + ",".join(["0.5"] * 101), "query:quantiles"),
         ("time_zone=Mars/Olympus", "query:time_zone"),
+        ("country=XX", "query:country"),
+        ("country=", "query:country"),
         ("step_seconds=-1", "query:step_seconds"),
         ("step_seconds=1e308", "query:step_seconds"),
         ("budget_ms=0", "query:budget_ms"),
@@ -216,6 +219,26 @@ async def test_a_query_that_cannot_be_used_is_refused_by_its_parameter(query, pa
         answer = await client.get(f"/v1/cells/a/forecast?{query}")
     assert answer.status_code == 422
     assert answer.json()["path"] == path
+
+
+@pytest.mark.parametrize(
+    ("setting", "query", "country"),
+    [
+        (None, "", None),
+        ("ES", "", "ES"),
+        ("ES", "?country=ES-CT", "ES-CT"),
+        (None, "?country=JP", "JP"),
+    ],
+)
+async def test_a_stored_cell_keeps_the_holidays_of_the_query_or_else_the_deployment(
+    setting, query, country
+):
+    predictor = RepeatLast()
+    async with serving(Settings(holiday_country=setting), predictor=predictor) as client:
+        await fill(client, series(cell="a"))
+        answer = await client.get(f"/v1/cells/a/forecast{query}")
+    assert answer.status_code == 200
+    assert predictor.windows[-1].country == country
 
 
 async def test_the_header_states_the_budget_of_a_stored_cells_forecast():

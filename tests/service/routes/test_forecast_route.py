@@ -86,6 +86,21 @@ async def test_many_series_are_answered_in_their_order():
     assert [f["cell"] for f in answer.json()["forecasts"]] == [f"c{i}" for i in range(100)]
 
 
+async def test_events_and_the_country_reach_the_model():
+    event = {"start": "2026-11-01T18:00:00Z", "end": "2026-11-01T21:00:00Z", "kind": "match"}
+    predictor = RepeatLast()
+    many = [series(cell="a", country="ES-CT", events=[event]), series(cell="b")]
+    async with serving(Settings(holiday_country="JP"), predictor=predictor) as client:
+        answer = await client.post("/v1/forecast", forecast_request(series=many))
+    assert answer.status_code == 200
+    found = {window.cell: window for window in predictor.windows}
+    assert found["a"].country == "ES-CT"
+    assert found["b"].country == "JP"
+    (planned,) = found["a"].events
+    assert (planned.end_ms - planned.start_ms, planned.kind) == (3 * 3_600_000, "match")
+    assert found["b"].events == ()
+
+
 @pytest.mark.parametrize(
     ("change", "path", "words"),
     [
@@ -121,6 +136,8 @@ async def test_what_cannot_be_asked_is_refused_with_its_field(change, path, word
         ({"step_seconds": -900}, "/series/0/step_seconds", "greater than 0"),
         ({"step_seconds": 1e9}, "/series/0/step_seconds", "less than or equal to"),
         ({"time_zone": "Mars/Olympus"}, "/series/0/time_zone", "Europe/Madrid"),
+        ({"country": "XX"}, "/series/0/country", "such as ES or ES-CT"),
+        ({"country": ""}, "/series/0/country", "at least 1 character"),
         ({"kpis": {}}, "/series/0/kpis", "at least 1"),
         ({"kpis": {"A": []}}, "/series/0/kpis/A", "at least 1"),
         ({"kpis": {"A": [1, "x"]}}, "/series/0/kpis/A/1", "expected a number, got 'x'"),
