@@ -41,4 +41,4 @@ def test_the_digest_knows_what_is_planned(make_window):
         {"country": "ES-CT"},
         {"events": (event,)},
     ]
-    assert len({windows_digest([replace(window, **change)]) for change in known}) == 4
+    assert len({windows_digest([replace(window, **change)]) for change in changes}) == 4
