@@ -165,7 +165,8 @@ def show(results: Sequence[Result], console: Console) -> None:
     table = Table(box=None, pad_edge=False)
     table.add_column("figure", no_wrap=True)
     for title in ("value", "target", "met", "against", "detail"):
-        table.add_column(title, justify="right" if title in ("value", "target") else "left")
+        right = title in ("value", "target")
+        table.add_column(title, justify="right" if right else "left", overflow="fold")
     for result in results:
         detail = " ".join(
             f"{key}={value:.4g}" if isinstance(value, float) else f"{key}={value}"
