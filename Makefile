@@ -88,13 +88,13 @@ tools: $(INSTALLED) ## Fetch helm for the tests of the chart
 	@$(BIN)/python tests/helm/fetch_helm.py 3 $(BIN)/helm3 || true
 
 bench: $(INSTALLED) ## Run every benchmark in full and write benchmarks/results/
-	@set -e; for file in $$(grep -l '__main__' benchmarks/*.py); do \
-	  name=$$(basename "$$file" .py); echo "== $$name"; $(BIN)/python -m "benchmarks.$$name"; \
+	@set -e; for file in $$(grep -l '__main__' benchmarks/*.py benchmarks/*/__main__.py); do \
+	  name=$$(basename "$${file%/__main__.py}" .py); echo "== $$name"; $(BIN)/python -m "benchmarks.$$name"; \
 	done
 
 bench-quick: $(INSTALLED) ## Run every benchmark briefly
-	@set -e; for file in $$(grep -l '__main__' benchmarks/*.py); do \
-	  name=$$(basename "$$file" .py); echo "== $$name"; $(BIN)/python -m "benchmarks.$$name" --quick; \
+	@set -e; for file in $$(grep -l '__main__' benchmarks/*.py benchmarks/*/__main__.py); do \
+	  name=$$(basename "$${file%/__main__.py}" .py); echo "== $$name"; $(BIN)/python -m "benchmarks.$$name" --quick; \
 	done
 
 image: ## Build the container image with docker, podman or buildah; IMAGE=name
