@@ -21,6 +21,7 @@ TOKEN_INPUTS = (
     "calendar",
     "scalars",
     "planned",
+    "month_quantiles",
 )
 """Every group of token inputs there is, in the order in which they are laid out in a token."""
 

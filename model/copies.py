@@ -24,6 +24,9 @@ CANDIDATES = (
     "week_mean",
     "month_mean",
     "levelled_week_mean",
+    "day_median",
+    "week_median",
+    "month_median",
     "last",
     "mean_of_16",
     "mean_of_64",
@@ -63,7 +66,7 @@ def candidates(
 
 
 def _seasonal(scaled: Tensor, smooth: Tensor, step_ms: int, ahead: int) -> Tensor:
-    """(B, K, M, 6) lags and their means, NaN where there is no such season or sample."""
+    """(B, K, M, 9) lags, their means and medians, NaN where there is no such season or sample."""
     steps = scaled.shape[-1]
     unknown = scaled.new_full((*scaled.shape[:-1], ahead), torch.nan)
 
@@ -74,19 +77,40 @@ def _seasonal(scaled: Tensor, smooth: Tensor, step_ms: int, ahead: int) -> Tenso
         return lags.lagged(smooth, steps, steps + ahead, period, count)
 
     days, weeks = repeats(DAY_MS, MONTH_DAYS), repeats(WEEK_MS, WEEKS)
-    day_parts = [unknown] * 3
+    day_parts = [unknown] * 5
     if days is not None:
-        day_parts = [days[..., 0], days[..., :DAYS].nanmean(-1), days.nanmean(-1)]
-    week_parts = [unknown] * 3
+        week = days[..., :DAYS]
+        means = [_mean(week, 2), _mean(days, DAYS + 1)]
+        day_parts = [days[..., 0], *means, _median(week, 3), _median(days, DAYS + 1)]
+    week_parts = [unknown] * 4
     if weeks is not None:
-        mean = weeks.nanmean(-1)
+        mean = _mean(weeks, 2)
         # Growth makes the last month lag behind: lift it by what the last week gained on it.
         day = lags.period_steps(DAY_MS, step_ms) or 1
         gained = _recent_mean(scaled, DAYS * day) - _recent_mean(scaled, MONTH_DAYS * day)
-        week_parts = [weeks[..., 0], mean, mean + gained[..., None]]
-    day_lag, day_mean, month_mean = day_parts
-    week_lag, week_mean, levelled = week_parts
-    return torch.stack([day_lag, week_lag, day_mean, week_mean, month_mean, levelled], dim=-1)
+        week_parts = [weeks[..., 0], mean, mean + gained[..., None], _median(weeks, 3)]
+    day_lag, day_mean, month_mean, day_median, month_median = day_parts
+    week_lag, week_mean, levelled, week_median = week_parts
+    means = [day_lag, week_lag, day_mean, week_mean, month_mean, levelled]
+    return torch.stack([*means, day_median, week_median, month_median], dim=-1)
+
+
+def _mean(repeats: Tensor, least: int) -> Tensor:
+    """(B, K, M) means of (B, K, M, R); unknown where fewer than `least` were seen.
+
+    With fewer it would be another candidate over again, and weigh double in the mixture.
+    """
+    return torch.where(_count(repeats) >= least, repeats.nanmean(-1), torch.nan)
+
+
+def _median(repeats: Tensor, least: int) -> Tensor:
+    """(B, K, M) medians, which a burst or an outage on one day does not move; likewise."""
+    return torch.where(_count(repeats) >= least, lags.quantiles(repeats, (0.5,))[..., 0], torch.nan)
+
+
+def _count(repeats: Tensor) -> Tensor:
+    """(B, K, M) how many were seen."""
+    return (~torch.isnan(repeats)).sum(-1)
 
 
 def _last(context: Tensor) -> Tensor:

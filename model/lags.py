@@ -10,6 +10,7 @@ period.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import torch
@@ -65,6 +66,19 @@ def moments(samples: Tensor) -> LagMoments:
     deviation = torch.where(seen, values - mean[..., None], 0)
     spread = (deviation.square().sum(-1) / count).sqrt()
     return LagMoments(mean, spread, seen.float().mean(-1))
+
+
+def quantiles(samples: Tensor, levels: Sequence[float]) -> Tensor:
+    """Quantiles over the last axis of (B, K, M, R), NaN left out: (B, K, M, L).
+
+    Interpolated between samples; NaN where nothing was seen.
+    """
+    ordered = samples.sort(-1).values  # NaN comes last
+    count = (~torch.isnan(samples)).sum(-1, keepdim=True)
+    place = (count - 1).clamp(min=0) * torch.tensor(levels, dtype=samples.dtype)  # (B, K, M, L)
+    below = ordered.gather(-1, place.floor().long())
+    above = ordered.gather(-1, place.ceil().long())
+    return below + (above - below) * (place - place.floor())
 
 
 def smoothed(history: Tensor, step_ms: int) -> Tensor:

@@ -21,13 +21,17 @@ from torch import Tensor
 from model import copies, lags, scaling
 from model.calendar import CALENDAR_WIDTH
 from model.config import ForecasterConfig
-from model.copies import Copies
+from model.copies import MONTH_DAYS, Copies
 from model.lags import DAY_MS, WEEK_MS
 from model.planned import planned_width
 from model.scaling import ScaleStats
 
 RECENT_STEPS = 16
 RECENT_MEANS = (16, 64, 256)
+MONTH_LEVELS = (0.1, 0.5, 0.9)
+ZERO_CENTRED_SIZE = 0.03
+"""Of the mean size: what is smaller counts by its difference, what is greater by its ratio."""
+
 SCALARS = 10
 
 
@@ -166,6 +170,7 @@ def token_width(config: ForecasterConfig) -> int:
         "calendar": CALENDAR_WIDTH,
         "scalars": SCALARS,
         "planned": planned_width(config.patch),
+        "month_quantiles": 2 * len(MONTH_LEVELS) * config.patch,
     }
     return sum(widths[name] for name in config.inputs)
 
@@ -206,8 +211,30 @@ def _month_mean(draft: _Draft) -> Tensor:
     if period is None:
         return draft.future_only(draft.scaled.new_zeros(*draft.scaled.shape[:-1], 2 * patch))
     steps = draft.scaled.shape[-1]
-    found = lags.moments(lags.lagged(draft.smooth, steps, draft.last, period, 28))
+    found = lags.moments(lags.lagged(draft.smooth, steps, draft.last, period, MONTH_DAYS))
     parts = [draft.patched(found.mean), draft.patched(found.seen_ratio)]
+    return draft.future_only(torch.cat(parts, dim=-1))
+
+
+def _month_quantiles(draft: _Draft) -> Tensor:
+    """Quantiles over the last 28 days at the same time of day, in two spaces.
+
+    The second is centred on zero instead of the mean: the small values of quiet hours lie close
+    together in the first, and heavy tails make their means say little.
+    """
+    period = lags.period_steps(DAY_MS, draft.series.step_ms)
+    patch, levels = draft.config.patch, len(MONTH_LEVELS)
+    if period is None:
+        width = 2 * levels * patch
+        return draft.future_only(draft.scaled.new_zeros(*draft.scaled.shape[:-1], width))
+    steps = draft.scaled.shape[-1]
+    days = lags.lagged(draft.smooth, steps, draft.last, period, MONTH_DAYS)
+    found = lags.quantiles(days, MONTH_LEVELS)  # (B, K, M, L)
+    size = ZERO_CENTRED_SIZE * draft.series.values.double().abs().nanmean(-1)  # (B, K)
+    size = torch.where(size > 0, size, 1.0)[..., None, None]
+    values = scaling.unscale(found, draft.stats)
+    both = torch.cat([found, (torch.asinh(values / size) / 3).float()], dim=-1)
+    parts = [draft.patched(part) for part in torch.nan_to_num(both).unbind(-1)]
     return draft.future_only(torch.cat(parts, dim=-1))
 
 
@@ -281,4 +308,5 @@ _GROUPS: Mapping[str, Callable[[_Draft], Tensor]] = {
     "calendar": _calendar,
     "scalars": _scalars,
     "planned": _planned,
+    "month_quantiles": _month_quantiles,
 }

@@ -53,6 +53,18 @@ def test_means_are_of_a_week_of_days_of_four_weeks_and_of_four_weeks_of_days():
     assert copies["month_mean"][0] == pytest.approx(first - 24 * np.arange(1, 29).mean())
 
 
+def test_medians_are_those_of_the_same_repeats():
+    series = weeks(6)
+    first = len(series)
+    series[-24] = 1e6  # a burst, a day before the first future sample
+    copies = found(series)
+    assert copies["day_median"][0] == first - 24 * 4
+    assert copies["week_median"][0] == first - 168 * 2.5
+    assert copies["month_median"][0] == first - 24 * 14.5
+    series[-24] = np.nan
+    assert found(series)["day_median"][0] == first - 24 * 4.5
+
+
 def test_means_are_of_what_was_seen():
     series = weeks(3)
     series[-24] = np.nan  # a day before the first future sample

@@ -77,3 +77,40 @@ def test_smoothing_far_from_any_sample_gives_no_value():
     found = lags.smoothed(history, 120_000)[0, 0]
     assert found[:6].tolist() == [1.0] * 6
     assert found[6:].isnan().all()
+
+
+@given(
+    repeats=st.integers(1, 30),
+    gaps=st.floats(0, 1),
+    levels=st.lists(st.floats(0, 1), min_size=1, max_size=5),
+    seed=st.integers(0, 2**32 - 1),
+)
+def test_quantiles_are_those_of_what_was_seen(repeats, gaps, levels, seed):
+    rng = np.random.default_rng(seed)
+    samples = rng.normal(size=(2, 3, 4, repeats)).astype(np.float32)
+    samples[rng.random(samples.shape) < gaps] = np.nan
+    found = lags.quantiles(torch.from_numpy(samples), levels).numpy()
+    seen = ~np.isnan(samples).all(-1)
+    assert found.shape == (2, 3, 4, len(levels))
+    assert np.isnan(found[~seen]).all()
+    if not seen.any():
+        return
+    expected = np.nanquantile(samples[seen].astype(np.float64), levels, axis=-1).T
+    np.testing.assert_allclose(found[seen], expected, rtol=0, atol=1e-5)
+
+
+@given(
+    st.lists(st.one_of(st.floats(-1e3, 1e3, width=32), st.just(float("nan"))), max_size=30),
+    st.lists(st.floats(0, 1), min_size=1, max_size=4),
+)
+def test_quantiles_over_repeats_are_those_of_the_samples_seen(samples, levels):
+    repeats = torch.tensor(samples, dtype=torch.float64).reshape(1, 1, 1, -1)
+    if repeats.shape[-1] == 0:
+        return
+    found = lags.quantiles(repeats, levels)[0, 0, 0]
+    seen = repeats[~torch.isnan(repeats)]
+    if len(seen):
+        expected = torch.quantile(seen, torch.tensor(levels, dtype=torch.float64))
+        torch.testing.assert_close(found, expected, rtol=1e-6, atol=1e-6)
+    else:
+        assert torch.isnan(found).all()
