@@ -101,6 +101,7 @@ class WindowSource:
         catalogue: Catalogue,
         *,
         series_per_batch: int = 32,
+        least_history_steps: int = 0,
         max_history_steps: int = 1_440,
         last_ratio: float = 1.0,
     ) -> None:
@@ -111,6 +112,7 @@ class WindowSource:
             config: Shape of the forecaster.
             catalogue: KPI catalogue.
             series_per_batch: About how many series, B times K, a batch holds.
+            least_history_steps: Least samples before an origin, where the windows hold as many.
             max_history_steps: Most samples before an origin; lags reach into them.
             last_ratio: Origins lie in this last part of each window. Histories reach back before
                 it, as they do when the forecaster is used.
@@ -120,6 +122,7 @@ class WindowSource:
         """
         self._config = config
         self._series_per_batch = series_per_batch
+        self._least_history_steps = max(least_history_steps, MIN_CONTEXT_PATCHES * config.patch)
         self._max_history_steps = max_history_steps
         self._last_ratio = last_ratio
         groups: dict[tuple[int, int], list[KpiWindow]] = defaultdict(list)
@@ -151,7 +154,7 @@ class WindowSource:
         after = max(window.steps - self._first_origin(window) for window in group)
         future = min(future, after // config.patch * config.patch)
         room = min(self._max_history_steps, longest - future)
-        steps = _history_steps(MIN_CONTEXT_PATCHES * config.patch, room, rng)
+        steps = _history_steps(min(self._least_history_steps, room), room, rng)
         shares = np.array([float(w.steps) for w in group])
         chosen = rng.choice(
             len(group), size=max(1, self._series_per_batch // len(kept)), p=shares / shares.sum()

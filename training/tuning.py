@@ -273,13 +273,17 @@ def _sources(
     near = replace(shape, horizon_patches=math.ceil(config.horizon / shape.patch))
 
     def recorded(
-        windows: Sequence[KpiWindow], seen_as: ForecasterConfig, last_ratio: float
+        windows: Sequence[KpiWindow],
+        seen_as: ForecasterConfig,
+        last_ratio: float,
+        least_history_steps: int = 0,
     ) -> Source:
         return WindowSource(
             windows,
             seen_as,
             catalogue,
             series_per_batch=config.series,
+            least_history_steps=least_history_steps,
             max_history_steps=config.history_steps,
             last_ratio=last_ratio,
         )
@@ -293,7 +297,7 @@ def _sources(
     own = 1 - config.synthetic_ratio
     training = MixedSource(
         (
-            recorded(split.tune, near, 1.0),
+            recorded(split.tune, near, 1.0, config.history_steps),
             recorded(split.tune, shape, 1.0),
             SyntheticSource(shape, spec),
         ),
