@@ -11,6 +11,7 @@ from kpi.options import (
     Catalogues,
     Cells,
     Columns,
+    Country,
     Exclude,
     KeepSuspect,
     Kpis,
@@ -43,6 +44,7 @@ def pretrain(
     exclude: Exclude = None,
     step_seconds: StepSeconds = None,
     time_zone: TimeZone = "UTC",
+    country: Country = None,
     keep_suspect: KeepSuspect = False,
     catalogue: Catalogues = None,
     columns: Columns = None,
@@ -57,7 +59,9 @@ def pretrain(
         preset=preset,
         out=out,
         data=tuple(data or ()),
-        selection=select(kpi, cell, exclude, step_seconds, time_zone, keep_suspect, columns),
+        selection=select(
+            kpi, cell, exclude, step_seconds, time_zone, keep_suspect, columns, country
+        ),
         seed=seed,
         steps=steps,
         version=version,
