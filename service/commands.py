@@ -26,7 +26,10 @@ from kpi.options import (
 )
 
 Checkpoint = Annotated[
-    Path | None, typer.Option("--checkpoint", help="Checkpoint to use.", show_default="shipped")
+    Path | None,
+    typer.Option(
+        "--checkpoint", help="File, rancast-small or rancast-base.", show_default="rancast-small"
+    ),
 ]
 
 

@@ -40,12 +40,12 @@ def load_model(settings: Settings, catalogue: Catalogue) -> LoadedModel:
     import torch
 
     from model.checkpoint import load_checkpoint
-    from model.pretrained import default_checkpoint_path
+    from model.pretrained import find_checkpoint
     from model.rollout import Rollout
     from model.transformer import TransformerPredictor
 
     try:
-        checkpoint = load_checkpoint(settings.model_path or default_checkpoint_path())
+        checkpoint = load_checkpoint(find_checkpoint(settings.model_path))
         predictor = Rollout(TransformerPredictor(checkpoint, catalogue), catalogue)
     except ModelError as error:
         raise StartupError(f"the model cannot be loaded: {error}") from error

@@ -50,7 +50,9 @@ class Settings(BaseSettings):
         None, gt=0, description="Largest budget that a request may state; unset: the profile's."
     )
     model_path: Path | None = Field(
-        None, description="Checkpoint (.safetensors) to serve; unset: the one that ships."
+        None,
+        description="Checkpoint to serve: a file (.safetensors), or the name of one that ships, "
+        "rancast-small or rancast-base; unset: rancast-small.",
     )
     catalogue_files: Annotated[tuple[Path, ...], NoDecode] = Field(
         (),

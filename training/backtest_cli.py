@@ -19,6 +19,7 @@ from model.accuracy import shown
 from model.checkpoint import Checkpoint, load_checkpoint
 from model.holidays import check_country
 from model.predictor import Predictor
+from model.pretrained import find_checkpoint
 from model.transformer import TransformerPredictor
 from training.backtest import Backtest, BacktestConfig, BacktestResult, Skipped, backtest
 from training.cli import Unreadable
@@ -69,7 +70,7 @@ def backtest_with_progress(options: BacktestOptions, catalogue: Catalogue, conso
         The number of files that could not be read.
     """
     unreadable = Unreadable(console)
-    checkpoint = load_checkpoint(options.checkpoint)
+    checkpoint = load_checkpoint(find_checkpoint(options.checkpoint))
     predictors = [
         *forecasters_of(checkpoint, catalogue),
         *make_opponents(options.opponents, catalogue),

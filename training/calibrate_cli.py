@@ -17,6 +17,7 @@ from kpi.history import Selection, load_windows
 from model.accuracy import shown
 from model.checkpoint import load_checkpoint, save_checkpoint
 from model.holidays import check_country
+from model.pretrained import find_checkpoint
 from training.calibrate import CalibrateConfig, fit_calibration
 from training.calibration_check import CalibrationCheck, check_ahead
 from training.cli import Unreadable
@@ -40,7 +41,7 @@ def calibrate_with_progress(
         The number of files that could not be read.
     """
     unreadable = Unreadable(console)
-    checkpoint = load_checkpoint(checkpoint_path)
+    checkpoint = load_checkpoint(find_checkpoint(checkpoint_path))
     check_country(selection.country)
     windows = load_windows(data, selection, catalogue, unreadable)
     columns = (

@@ -22,6 +22,7 @@ from kpi.history import Selection, load_windows
 from kpi.window import KpiWindow
 from model.checkpoint import Checkpoint, load_checkpoint, save_checkpoint
 from model.holidays import check_country
+from model.pretrained import find_checkpoint
 from training.calibrate import MIN_CONTEXT_STEPS, CalibrateConfig, fit_calibration
 from training.dataset import windows_digest
 from training.errors import DataError
@@ -105,7 +106,7 @@ def finetune(
         KeyboardInterrupt: Stopped; the state is kept and the same command goes on from it.
     """
     torch.set_num_threads(options.threads)
-    base = load_checkpoint(options.base)
+    base = load_checkpoint(find_checkpoint(options.base))
     check_country(options.selection.country)
     windows = load_windows(options.data, options.selection, catalogue, on_error)
     began = time.monotonic()

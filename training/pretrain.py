@@ -38,6 +38,11 @@ CALIBRATION_RATIO = 0.1
 
 CALIBRATION_BATCHES = 400
 SERIES = 32
+LIMITS = (
+    "Trained for sampling steps from a second to a week and contexts of 32 to 768 samples; steps "
+    "outside are answered without having been learnt. Holidays and events count from steps of a "
+    "minute to steps of a day. Cells are forecast one by one: what a neighbour does is not known."
+)
 
 
 @dataclass(frozen=True)
@@ -186,6 +191,7 @@ def pretrain(
             "validation_losses": [list(entry) for entry in result.losses],
             "cpu_seconds_in_last_process": round(time.process_time() - began),
             "torch": torch.__version__,
+            "limits": LIMITS,
         },
     )
     checkpoint = replace(

@@ -16,7 +16,7 @@ from kpi.window import KpiWindow
 from model.accuracy import shown
 from model.checkpoint import Checkpoint, load_checkpoint
 from model.predictor import Forecast
-from model.pretrained import default_checkpoint_path
+from model.pretrained import find_checkpoint
 from model.rollout import Rollout
 from model.transformer import TransformerPredictor
 from service.answers import level_key
@@ -42,7 +42,7 @@ def forecast_with_progress(
     told = Console(stderr=True)
     if out:
         check_output(out)
-    loaded = load_checkpoint(checkpoint or default_checkpoint_path())
+    loaded = load_checkpoint(find_checkpoint(checkpoint))
     predictor = Rollout(TransformerPredictor(loaded, catalogue), catalogue)
     with Progress(console=told, transient=True) as bar:
         task = bar.add_task("reading", total=None)
@@ -108,7 +108,7 @@ def show_checkpoint(checkpoint: Path | None) -> None:
     Raises:
         CheckpointError: The checkpoint cannot be used.
     """
-    found = load_checkpoint(checkpoint or default_checkpoint_path())
+    found = load_checkpoint(find_checkpoint(checkpoint))
     console = Console()
     headline = f"{found.name} {found.version}  {found.digest}"
     console.print(headline, style="bold", markup=False, highlight=False)

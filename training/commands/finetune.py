@@ -24,7 +24,7 @@ from kpi.options import (
 
 
 def finetune(
-    checkpoint: Annotated[Path, typer.Argument(help="Checkpoint to start from.")],
+    checkpoint: Annotated[Path, typer.Argument(help="File to start from, or rancast-small.")],
     data: Paths,
     out: Annotated[Path, typer.Option(help="Checkpoint to write (.safetensors).")],
     minutes: Annotated[
