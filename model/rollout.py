@@ -2,7 +2,8 @@
 
 The rule: each further stretch is forecast from the medians of the stretches before it, as if they
 had been observed, and what was uncertain at the end of the last stretch stays uncertain: its
-distances from the median are added to the new ones as independent errors are, by squares.
+distances from the median are added to the new ones as independent errors are, by squares. A KPI
+that was never seen stays unseen, so its answer is the same in every stretch.
 
 Axis legend: K KPIs, T samples, H steps, L levels.
 """
@@ -63,6 +64,7 @@ class Rollout:
         middle = inner_levels.index(MEDIAN)
         stretches: list[list[NDArray[np.float64]]] = [[] for _ in windows]
         known = list(windows)
+        silent = [~_seen(window) for window in windows]  # (K,) each
         first: list[Forecast] = []
         for begin in range(0, horizon, most):
             forecasts = self._inner.predict(known, min(most, horizon - begin), inner_levels)
@@ -70,9 +72,12 @@ class Rollout:
             for index, forecast in enumerate(forecasts):
                 values = forecast.values.astype(np.float64)
                 if stretches[index]:
-                    values = _widened(values, stretches[index][-1][:, -1], middle)
+                    widened = _widened(values, stretches[index][-1][:, -1], middle)
+                    values = np.where(silent[index][:, None, None], values, widened)
                 stretches[index].append(self._within_limits(values, forecast.kpis))
-                known[index] = _followed(known[index], forecast.values[..., middle])
+                medians = forecast.values[..., middle].copy()
+                medians[silent[index]] = np.nan
+                known[index] = _followed(known[index], medians)
         return [
             replace(
                 forecast,
@@ -101,6 +106,11 @@ def _widened(
     carried = (before - before[:, middle, None])[:, None]
     widened: NDArray[np.float64] = centre + np.sign(own + carried) * np.hypot(own, carried)
     return widened
+
+
+def _seen(window: KpiWindow) -> NDArray[np.bool_]:
+    """Which KPIs (K,) have a value anywhere in the window."""
+    return np.asarray((~np.isnan(window.values)).any(axis=1))
 
 
 def _followed(window: KpiWindow, medians: NDArray[np.float32]) -> KpiWindow:

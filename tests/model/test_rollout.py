@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -61,6 +63,17 @@ def test_a_silent_kpi_stays_unknown(rollout, predictor, make_window):
     (forecast,) = rollout.predict([window], predictor.max_horizon + 3, (0.1, 0.9))
     assert np.isnan(forecast.values[0]).all()
     assert np.isfinite(forecast.values[1]).all()
+
+
+def test_a_silent_kpi_does_not_move_the_others(rollout, predictor, make_window):
+    window = make_window(kpis=("Free", "Percent"))
+    window.values[1] = np.nan
+    alone = replace(window, kpis=("Free",), values=window.values[:1])
+    beside, without = (
+        rollout.predict([each], 3 * predictor.max_horizon, (0.1, 0.9))[0].values[0]
+        for each in (window, alone)
+    )
+    np.testing.assert_allclose(beside, without, rtol=1e-4, atol=1e-2)
 
 
 def test_a_horizon_out_of_range_is_refused_with_the_range(rollout, make_window):
