@@ -3,15 +3,21 @@
 from __future__ import annotations
 
 from dataclasses import asdict, replace
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
 
+import numpy as np
 import pytest
 
 from benchmarks.accuracy import exam, rivals
 from benchmarks.accuracy.lstm import LstmForecaster, load_lstm
 from benchmarks.harness import Unavailable
 from kpi.catalogue import load_catalogue
+from kpi.history import Selection, load_windows
 from model.config import POSITIONS
+from training.dataset import windows_digest
 from training.fit import FitConfig, Progress
+from training.source import MixedSource
 from training.synthetic import BatchSpec
 
 FIT = FitConfig(steps=2, batches_per_step=1, warmup_steps=1, evaluate_every=2, validation_batches=1)
@@ -68,15 +74,37 @@ def test_recordings_that_are_not_beside_the_checkout_are_named(like, monkeypatch
         rivals.Mixture.of(replace(like, training=card), like.config, load_catalogue())
 
 
-def test_recordings_of_the_same_name_but_other_values_are_refused(like, monkeypatch, tmp_path):
+@pytest.fixture
+def recording(monkeypatch, tmp_path) -> Path:
+    """Ten days of a cell beside the checkout."""
     monkeypatch.setattr(exam, "YARDSTICK", tmp_path / "tools" / "yardstick.py")
-    (tmp_path / "data").mkdir()
-    rows = [f"2026-01-05T{hour:02}:00:00Z,A,{hour}" for hour in range(24)]
-    text = "\n".join(["timestamp,cell,RRU.PrbTotDl", *rows])
-    (tmp_path / "data" / "cells.csv").write_text(text, encoding="utf-8")
-    card = {**like.training, "data": ["cells.csv"], "data_digest": "sha256:other"}
+    start = datetime(2026, 1, 5, tzinfo=UTC)
+    rows = [f"{(start + timedelta(hours=n)).isoformat()},A,{n % 24}" for n in range(240)]
+    path: Path = tmp_path / "data" / "cells.csv"
+    path.parent.mkdir()
+    path.write_text("\n".join(["timestamp,cell,RRU.PrbTotDl", *rows]), encoding="utf-8")
+    return path
+
+
+def test_recordings_of_the_same_name_but_other_values_are_refused(like, recording):
+    card = {**like.training, "data": [recording.name], "data_digest": "sha256:other"}
     with pytest.raises(Unavailable, match="not those"):
         rivals.Mixture.of(replace(like, training=card), like.config, load_catalogue())
+
+
+def test_recordings_make_the_share_of_batches_that_the_card_names(like, recording):
+    def refuse(error: Exception) -> None:
+        raise error
+
+    digest = windows_digest(load_windows([recording], Selection(), load_catalogue(), refuse))
+    shares = {"recorded_ratio": 0.25, "calibration_ratio": 0.2}
+    card = {**like.training, "data": [recording.name], "data_digest": digest, **shares}
+    mixture = rivals.Mixture.of(replace(like, training=card), like.config, load_catalogue())
+    assert mixture.digest == digest
+    for source in (mixture.teaching, mixture.calibrating):
+        assert isinstance(source, MixedSource)
+        assert tuple(source.shares) == (0.75, 0.25)
+        assert source.sources[1].batch(np.random.default_rng(0)).windows > 0
 
 
 def test_the_identity_is_that_of_what_forecasts_not_of_the_card(like):
