@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from datetime import UTC, datetime
+from html import escape
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -24,6 +25,9 @@ BAND = "rgba(31,95,191,.2)"
 INK = "#1c2430"
 HISTORY_HORIZONS = 6
 LEAST_HISTORY_STEPS = 96
+MOST_TITLE_LETTERS = 64
+MOST_DATES = 6
+"""More on an axis would be tilted and run into the legend."""
 
 
 def fan_chart(
@@ -76,7 +80,14 @@ def fan_chart(
     if actual is not None:
         seen, times = np.concatenate([seen, actual[row]]), past + coming
     figure.add_scatter(x=times, y=_plain(seen), line={"color": INK, "width": 1.5}, name="measured")
-    return styled(figure, f"{window.cell} · {window.kpis[row]}", "time (UTC)", shown_unit(unit))
+    figure.update_xaxes(tickangle=0, nticks=MOST_DATES)
+    title = f"{plain_text(window.kpis[row])}<br><sup>{plain_text(_end_of(window.cell))}</sup>"
+    return styled(figure, title, "time (UTC)", shown_unit(unit))
+
+
+def plain_text(text: str) -> str:
+    """A name for a title or legend of a chart, where `<b>` and the like would be markup."""
+    return escape(text, quote=False)
 
 
 def shown_unit(unit: str) -> str:
@@ -106,6 +117,11 @@ def styled(figure: go.Figure, title: str, x_title: str = "", y_title: str = "") 
         yaxis_title=y_title,
         legend={"orientation": "h", "y": -0.25},
     )
+
+
+def _end_of(name: str) -> str:
+    """The end of a name too long for a title: that is where names of cells differ."""
+    return name if len(name) <= MOST_TITLE_LETTERS else f"…{name[1 - MOST_TITLE_LETTERS :]}"
 
 
 def _plain(values: NDArray[np.float32]) -> list[float | None]:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from html import unescape
+
 import numpy as np
 import pytest
 
@@ -58,6 +61,17 @@ def test_without_a_median_the_nearest_level_is_named(make_window, catalogue):
     window = make_window()
     (forecast,) = SeasonalBaseline(catalogue).predict([window], 3, (0.1, 0.6))
     assert "quantile 0.6" in traces(fan_chart(window, forecast, 0))
+
+
+def test_a_long_name_is_cut_at_its_front_and_is_no_markup(pair):
+    window, forecast = pair
+    long = replace(window, cell=f"SubNetwork={'x' * 80},<b>NRCellDU</b>=3 & more")
+    title = fan_chart(long, forecast, 0).layout.title.text
+    kpi, _, cell = title.partition("<br>")
+    assert kpi == window.kpis[0]
+    assert cell.startswith("<sup>…x")
+    assert cell.endswith("x,&lt;b&gt;NRCellDU&lt;/b&gt;=3 &amp; more</sup>")
+    assert len(unescape(cell)) == len("<sup></sup>") + 64
 
 
 @pytest.mark.parametrize(("unit", "shown"), [("kbit", "kbit"), ("1", "")])

@@ -8,9 +8,9 @@ import plotly.graph_objects as go
 from plotly.offline import get_plotlyjs
 
 from kpi.catalogue import Catalogue
-from model.fan_chart import fan_chart, shown_unit, styled
+from model.fan_chart import fan_chart, plain_text, shown_unit, styled
 from training.backtest import BacktestResult, HourlyErrors, Score
-from training.report.words import UNCALIBRATED
+from training.report.words import UNCALIBRATED, steps_word
 
 OWN = "#1f5fbf"
 OTHERS = ("#d9822b", "#3a9d6e", "#8e5bb5", "#c0504d", "#17a2b8", "#7a6f2b", "#6b7480")
@@ -40,7 +40,7 @@ def error_by_lead(result: BacktestResult, kpi: str) -> go.Figure:
         lines = result.by_lead(model, kpi)
         _add_line(figure, model, lines, [line.accuracy.wql for line in lines], index)
     figure.update_yaxes(rangemode="tozero")
-    return styled(figure, "Error by steps ahead (lower is better)", "steps ahead", "WQL")
+    return styled(figure, "Error by steps ahead (lower is better)", _ahead(result), "WQL")
 
 
 def coverage_by_lead(result: BacktestResult, kpi: str) -> go.Figure:
@@ -59,7 +59,7 @@ def coverage_by_lead(result: BacktestResult, kpi: str) -> go.Figure:
     )
     figure.update_yaxes(range=[0, 1.02], tickformat=".0%")
     figure.update_layout(showlegend=True)
-    return styled(figure, "Share of values inside the band", "steps ahead", "coverage")
+    return styled(figure, "Share of values inside the band", _ahead(result), "coverage")
 
 
 def errors_by_hour(errors: HourlyErrors, unit: str) -> go.Figure:
@@ -79,7 +79,8 @@ def errors_by_hour(errors: HourlyErrors, unit: str) -> go.Figure:
         line={"color": OTHERS[0], "width": 2},
     )
     figure.update_xaxes(dtick=3, range=[-0.6, 23.6])
-    return styled(figure, "Errors by hour of the local day", "hour", shown_unit(unit))
+    axis = ", ".join(part for part in ("error", shown_unit(unit)) if part)
+    return styled(figure, "Errors by hour of the local day", "hour of the day", axis)
 
 
 def examples(result: BacktestResult, catalogue: Catalogue) -> list[go.Figure]:
@@ -103,11 +104,15 @@ def _add_line(
     figure.add_scatter(
         x=[(line.first_lead + line.last_lead) / 2 for line in lines],
         y=_plain(values),
-        name=name,
+        name=plain_text(name),
         mode="lines+markers",
         line={"color": colour, "dash": dash, "width": 3.5 if index == 0 else 1.5},
         marker={"size": 7 if index == 0 else 4},
     )
+
+
+def _ahead(result: BacktestResult) -> str:
+    return f"{steps_word(result)} ahead"
 
 
 def _plain(values: Sequence[float]) -> list[float | None]:

@@ -32,6 +32,8 @@ from training.report.words import (
     verdicts,
 )
 
+SHOWN_KPIS = 30
+"""A browser draws three charts for each of them."""
 SHOWN_WORST = 10
 SHOWN_SKIPPED = 20
 
@@ -117,8 +119,14 @@ def _body(result: BacktestResult, catalogue: Catalogue) -> Iterable[str]:
     yield f'<p class="note">{escape(_what_was_tested(result))}</p>'
     if len(found) > 1:
         yield _summary(found, result, steps)
-    for verdict in found:
+    for verdict in found[:SHOWN_KPIS]:
         yield from _kpi_section(verdict, result, catalogue)
+    if len(found) > SHOWN_KPIS:
+        yield (
+            f'<p class="note">Charts of the first {SHOWN_KPIS} of {len(found):,} KPIs; the table '
+            "above has all of them. --kpi takes those that you want to see, --csv writes the "
+            "scores of all.</p>"
+        )
     yield f"<h2>Examples of {escape(result.model)}</h2>"
     yield embedded(examples(result, catalogue))
     yield "<h2>Time taken and series given up</h2>"

@@ -1,7 +1,7 @@
 """The backtest as tables for programs: tidy CSV, one line a thing measured.
 
 Sums stand beside the ratios, so that lines can be added up: WQL of several lines is the sum of
-`pinball` over the sum of `absolute_target`.
+`pinball` over the sum of `absolute_target`, MASE that of `scaled_error` over `scaled_values`.
 """
 
 from __future__ import annotations
@@ -35,6 +35,8 @@ SCORES_COLUMNS = (
     "absolute_error",
     "inside",
     "width",
+    "scaled_error",
+    "scaled_values",
 )
 HOURS_COLUMNS = (
     "model",
@@ -152,6 +154,8 @@ def _ratios_and_sums(accuracy: Accuracy) -> list[Any]:
         *(_plain(ratio) for ratio in ratios),
         accuracy.inside,
         _plain(accuracy.width),
+        _plain(accuracy.scaled_error),
+        accuracy.scaled_targets,
     ]
 
 

@@ -21,6 +21,7 @@ HONEST_GAP = 0.03
 SLIGHT_GAP = 0.07
 EVEN_RATIO = 0.01
 NAMED_KPIS = 3
+LISTED_KPIS = 5
 
 
 @dataclass(frozen=True)
@@ -75,6 +76,8 @@ def headline(result: BacktestResult) -> str:
     if len(all_of_them) <= NAMED_KPIS:
         return " ".join(_sentence(verdict, span) for verdict in all_of_them)
     judged = [verdict for verdict in all_of_them if not math.isnan(verdict.gain)]
+    if not judged:
+        return f"Up to {span}, {result.model} could be compared with nobody on any KPI."
     ahead = sum(verdict.gain > EVEN_RATIO for verdict in judged)
     level = sum(abs(verdict.gain) <= EVEN_RATIO for verdict in judged)
     text = f"Up to {span}, {result.model} was the best forecaster of {ahead} of "
@@ -82,7 +85,14 @@ def headline(result: BacktestResult) -> str:
     if level:
         text += f", about level with the best on {level} more"
     behind = [verdict.kpi for verdict in judged if verdict.gain < -EVEN_RATIO]
-    return text + (f"; others did better on {_listed(behind)}." if behind else ".")
+    if behind:
+        text += f"; others did better on {_listed(behind)}"
+    if left_out := len(all_of_them) - len(judged):
+        text += (
+            f"; {counted(left_out, 'KPI')} left out, where all was zero or missing or others made "
+            "no error at all"
+        )
+    return f"{text}."
 
 
 def _sentence(verdict: Verdict, span: str) -> str:
@@ -144,4 +154,6 @@ def counted(count: int, noun: str) -> str:
 
 
 def _listed(names: Sequence[str]) -> str:
+    if len(names) > LISTED_KPIS:
+        names = [*names[:LISTED_KPIS], f"{len(names) - LISTED_KPIS:,} more"]
     return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"

@@ -11,6 +11,7 @@ import pytest
 from model.baseline import SeasonalBaseline
 from training.backtest import BacktestConfig, backtest
 from training.report import write_report
+from training.report.page import SHOWN_KPIS
 
 
 @pytest.fixture
@@ -84,7 +85,7 @@ def test_examples_show_every_kpi_in_turn(make_window, catalogue, tmp_path):
     write_report(result, path, "Backtest", catalogue)
     charts = path.read_text(encoding="utf-8")
     for kpi in ("RRU.PrbTotDl", "RRU.PrbTotUl"):
-        assert charts.count(f"cell=0 \\u00b7 {kpi}") == 3
+        assert charts.count(rf"{kpi}\u003cbr\u003e\u003csup\u003ecell=0\u003c") == 3
 
 
 def test_a_kpi_of_zeros_has_no_best_forecaster(make_window, catalogue, tmp_path):
@@ -98,6 +99,38 @@ def test_a_kpi_of_zeros_has_no_best_forecaster(make_window, catalogue, tmp_path)
     assert "all values were zero or missing" in body
     assert "<td>-</td>" in body
     assert "<td>nan" not in body
+
+
+def test_axes_say_what_a_step_is(page):
+    assert page.count('"text":"hours ahead"') == 2
+    assert '"text":"error, %"' in page
+
+
+def test_a_name_cannot_bring_markup_into_the_page(make_window, catalogue, tmp_path):
+    evil = "</script><img src=x onerror=alert(1)>"
+    windows = [replace(make_window(seed, kpis=(evil,)), cell=f"{evil}{seed}") for seed in range(2)]
+    windows.append(replace(make_window(2, steps=20), cell=evil))
+    predictors = [Quitter(catalogue), SeasonalBaseline(catalogue, ("last value",))]
+    result = backtest(predictors, windows, BacktestConfig(horizon=12))
+    path = tmp_path / "backtest.html"
+    write_report(result, path, evil, catalogue)
+    body = path.read_text(encoding="utf-8")
+    outline = Outline()
+    outline.feed(body)
+    assert "img" not in outline.tags
+
+
+def test_a_page_of_very_many_kpis_has_charts_of_some(make_window, catalogue, tmp_path):
+    kpis = tuple(f"kpi{number:03}" for number in range(SHOWN_KPIS + 2))
+    predictors = [SeasonalBaseline(catalogue, ("last value",)), SeasonalBaseline(catalogue)]
+    config = BacktestConfig(horizon=12, max_origins=2)
+    result = backtest(predictors, [make_window(0, steps=120, kpis=kpis)], config)
+    path = tmp_path / "backtest.html"
+    write_report(result, path, "Backtest", catalogue)
+    body = path.read_text(encoding="utf-8")
+    assert body.count("<h3>") + body.count("<details>") == SHOWN_KPIS
+    assert f"Charts of the first {SHOWN_KPIS} of {SHOWN_KPIS + 2} KPIs" in body
+    assert f'<td class="text">{kpis[-1]}</td>' in body
 
 
 def test_names_are_escaped(page):

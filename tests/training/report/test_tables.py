@@ -48,13 +48,17 @@ def test_lines_add_up_to_the_overall_scores(tables):
         lines = [x for x in read(folder / "scores.csv") if x["model"] == whole.model]
         sums = {
             name: sum(float(x[name]) for x in lines)
-            for name in ("values", "absolute_target", "pinball", "absolute_error", "inside")
+            for name in (
+                *("values", "absolute_target", "pinball", "absolute_error", "inside"),
+                *("scaled_error", "scaled_values"),
+            )
         }
         assert sums["values"] == whole.accuracy.targets
         assert sums["pinball"] / sums["absolute_target"] == pytest.approx(whole.accuracy.wql)
         assert sums["absolute_error"] / sums["absolute_target"] == pytest.approx(
             whole.accuracy.wape
         )
+        assert sums["scaled_error"] / sums["scaled_values"] == pytest.approx(whole.accuracy.mase)
         assert sums["inside"] / sums["values"] == pytest.approx(whole.accuracy.coverage)
 
 

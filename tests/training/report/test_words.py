@@ -63,6 +63,29 @@ def test_many_kpis_are_counted():
     )
 
 
+def test_kpis_that_cannot_be_judged_are_counted_too():
+    lines = [line("own", 8.0, f"kpi{i}") for i in range(4)]
+    lines += [line("good", 10.0, f"kpi{i}") for i in range(3)] + [line("good", 0.0, "kpi3")]
+    assert headline(result(*lines)).endswith(
+        "the best forecaster of 3 of 3 KPIs; 1 KPI left out, where all was zero or missing or "
+        "others made no error at all."
+    )
+
+
+def test_many_kpis_without_a_rival_have_no_best():
+    text = headline(result(*(line("own", 8.0, f"kpi{i}") for i in range(4))))
+    assert text == "Up to 24 hours ahead, own could be compared with nobody on any KPI."
+
+
+def test_of_very_many_kpis_a_few_are_named():
+    lines = [
+        line(name, e, f"kpi{i:03}") for name, e in (("own", 9), ("good", 1)) for i in range(99)
+    ]
+    assert headline(result(*lines)).endswith(
+        "others did better on kpi000, kpi001, kpi002, kpi003, kpi004 and 94 more."
+    )
+
+
 @pytest.mark.parametrize(
     ("coverage", "words"),
     [
