@@ -99,8 +99,9 @@ def measure(
         naive_error: (N,) mean absolute seasonal-naive error of each window's series.
     """
     counted = ~np.isnan(target) & ~np.isnan(quantiles).any(-1)
-    y = np.where(counted, target, 0.0)
-    q = np.where(counted[..., None], quantiles, 0.0)
+    # In double precision, since differences and sums of large float32 leave their range.
+    y = np.where(counted, target, 0.0).astype(np.float64)
+    q = np.where(counted[..., None], quantiles, 0.0).astype(np.float64)
     level = np.asarray(levels)
     gap = y[..., None] - q
     pinball = 2 * np.maximum(level * gap, (level - 1) * gap).reshape(-1, len(level)).sum(0)
@@ -126,7 +127,8 @@ def seasonal_naive_error(series: NDArray[np.floating], season: int) -> float:
     """Mean |y[t] - y[t - season]| of a series (T,), NaN where there is no such pair."""
     if len(series) <= season:
         return float("nan")
-    difference = np.abs(series[season:] - series[:-season])
+    exact = series.astype(np.float64)
+    difference = np.abs(exact[season:] - exact[:-season])
     seen = difference[~np.isnan(difference)]
     return float(seen.mean()) if len(seen) else float("nan")
 

@@ -54,6 +54,15 @@ def test_nothing_but_zeros_has_no_relative_error():
     assert np.isnan(measure(np.ones((1, 1, 3)), np.zeros((1, 1)), LEVELS).wql)
 
 
+def test_the_greatest_values_of_float32_are_scored_with_numbers():
+    greatest = np.finfo(np.float32).max
+    target = np.full((1, 2), -greatest)
+    found = measure(np.full((1, 2, 3), greatest), target, LEVELS, 1.0)
+    assert found.wape == pytest.approx(2)
+    assert found.wql == pytest.approx(2)
+    assert np.isfinite(seasonal_naive_error(np.array([greatest, -greatest]), 1))
+
+
 def test_seasonal_naive_error_leaves_gaps_out():
     series = np.array([1.0, 2.0, 4.0, np.nan, 5.0])
     assert seasonal_naive_error(series, 2) == pytest.approx((3 + 1) / 2)
