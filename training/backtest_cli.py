@@ -20,9 +20,12 @@ from model.checkpoint import Checkpoint, load_checkpoint
 from model.holidays import check_country
 from model.predictor import Predictor
 from model.pretrained import find_checkpoint
+from model.rollout import Rollout
 from model.transformer import TransformerPredictor
 from training.backtest import Backtest, BacktestConfig, BacktestResult, Skipped, backtest
+from training.backtest.seen import seen_note
 from training.cli import Unreadable
+from training.errors import DataError
 from training.opponents import make_opponents
 from training.report import ScoresTable, write_hours, write_report, write_worst
 from training.report.words import UNCALIBRATED, counted, headline
@@ -54,6 +57,16 @@ class BacktestOptions:
     jobs: int = 1
     report: Path | None = None
     table: Path | None = None
+
+    def __post_init__(self) -> None:
+        for path, what in ((self.report, "report"), (self.scores_path, "scores")):
+            if path is not None and path.is_dir():
+                raise DataError(f"expected a file to write the {what} to, {path} is a directory")
+        if self.table is not None and self.table.suffix != TABLE_SUFFIX and self.table.is_file():
+            raise DataError(
+                f"expected a file {TABLE_SUFFIX} or a folder to write the tables to, "
+                f"{self.table} is neither"
+            )
 
     @property
     def scores_path(self) -> Path | None:
@@ -91,6 +104,8 @@ def backtest_with_progress(options: BacktestOptions, catalogue: Catalogue, conso
             on_cell=None if scores is None else scores.add,
         )
         result = backtest(predictors, windows, options.config, how)
+    if note := seen_note(checkpoint, windows, options.config):
+        result = replace(result, notes={checkpoint.name: note, **result.notes})
     for table in result_tables(result):
         console.print(table)
     tested = f"{counted(result.cells, 'cell')}, {counted(result.origins, 'origin')}"
@@ -106,11 +121,11 @@ def backtest_with_progress(options: BacktestOptions, catalogue: Catalogue, conso
 
 def forecasters_of(checkpoint: Checkpoint, catalogue: Catalogue) -> list[Predictor]:
     """The checkpoint as it serves and, where that is calibrated, as it would be without."""
-    served = TransformerPredictor(checkpoint, catalogue)
+    served = Rollout(TransformerPredictor(checkpoint, catalogue), catalogue)
     if checkpoint.calibration is None:
         return [served]
     plain = replace(checkpoint, name=checkpoint.name + UNCALIBRATED, calibration=None)
-    return [served, TransformerPredictor(plain, catalogue)]
+    return [served, Rollout(TransformerPredictor(plain, catalogue), catalogue)]
 
 
 def result_tables(result: BacktestResult) -> list[Table]:
@@ -175,6 +190,8 @@ def _remarks(result: BacktestResult) -> list[str]:
         for model, count in result.fallbacks.items()
         if count
     ]
+    if note := result.notes.get(result.model):
+        lines.insert(0, f"{result.model}: {note}")
     lines += _named(result.skipped)
     if len(result.step_seconds) > 1:
         steps = ", ".join(f"{seconds:g}" for seconds in result.step_seconds)

@@ -21,7 +21,7 @@ from model.calibration import Calibration
 from model.checkpoint import Checkpoint
 from model.conformity import conformity
 from model.transformer import TransformerPredictor
-from training.dataset import cut_in_time, windows_digest
+from training.dataset import cut_in_time, latest_end, windows_digest
 from training.errors import DataError
 from training.scores import GROUPS, ScoreSample
 from training.source import Source
@@ -118,6 +118,7 @@ def fit_calibration(
     return sample.calibration(
         {
             "data": windows_digest(windows),
+            "data_until": latest_end(windows),
             "cells": origins.cells,
             "origins": len(origins),
             "horizon": origins.horizon,

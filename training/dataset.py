@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Sequence
 from dataclasses import replace
+from datetime import UTC, datetime
 
 from kpi.window import KpiWindow
 
@@ -20,6 +21,15 @@ def earlier_parts(windows: Sequence[KpiWindow], last_ratio: float) -> list[KpiWi
         replace(window, values=window.values[:, : cut_in_time(window, last_ratio)])
         for window in windows
     ]
+
+
+def latest_end(windows: Sequence[KpiWindow]) -> str:
+    """When the last sample of all windows ends, as an ISO date in UTC, for a checkpoint's card.
+
+    A backtest compares it with its origins (`training/backtest/seen.py`).
+    """
+    end_ms = max(window.end_ms for window in windows)
+    return datetime.fromtimestamp(end_ms / 1000, UTC).isoformat()
 
 
 def windows_digest(windows: Sequence[KpiWindow]) -> str:

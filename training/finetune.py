@@ -24,7 +24,7 @@ from model.checkpoint import Checkpoint, load_checkpoint, save_checkpoint
 from model.holidays import check_country
 from model.pretrained import find_checkpoint
 from training.calibrate import MIN_CONTEXT_STEPS, CalibrateConfig, fit_calibration
-from training.dataset import windows_digest
+from training.dataset import latest_end, windows_digest
 from training.errors import DataError
 from training.fit import Progress
 from training.tuning import TuneConfig, Tuned, forget, tune
@@ -202,6 +202,7 @@ def data_card(options: FinetuneOptions, windows: Sequence[KpiWindow]) -> dict[st
     return {
         "data": [path.name for path in options.data],
         "data_digest": windows_digest(windows),
+        "data_until": latest_end(windows),
         "cells": len({window.cell for window in windows}),
         "kpis": sorted({name for window in windows for name in window.kpis}),
         "selected_kpis": list(options.selection.kpis),

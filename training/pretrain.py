@@ -23,7 +23,7 @@ from kpi.window import KpiWindow
 from model.checkpoint import Checkpoint, save_checkpoint
 from model.config import PRESETS, ForecasterConfig
 from training.calibrate import calibrate_from_batches
-from training.dataset import earlier_parts, windows_digest
+from training.dataset import earlier_parts, latest_end, windows_digest
 from training.errors import DataError
 from training.fit import FitConfig, Progress, fit
 from training.source import MixedSource, Source, SyntheticSource, WindowSource
@@ -180,6 +180,7 @@ def pretrain(
             "parameters": sum(math.prod(w.shape) for w in result.last.values()),
             "data": ["synthetic cells", *(path.name for path in options.data)],
             "data_digest": digest,
+            **({"data_until": latest_end(windows)} if windows else {}),
             "cells": len({window.cell for window in windows}),
             "kpis": sorted({name for window in windows for name in window.kpis}),
             "excluded_cells": list(options.selection.exclude),

@@ -21,7 +21,7 @@ from kpi.history import Selection, load_windows
 from model.checkpoint import Checkpoint, save_checkpoint
 from model.config import PRESETS, ForecasterConfig
 from model.holidays import check_country
-from training.dataset import earlier_parts, windows_digest
+from training.dataset import earlier_parts, latest_end, windows_digest
 from training.errors import DataError
 from training.fit import FitConfig, FitResult, Progress, fit
 from training.source import MixedSource, Source, SyntheticSource, WindowSource
@@ -181,8 +181,9 @@ def _material(
         )
     check_country(options.selection.country)
     windows = load_windows(options.data, options.selection, catalogue, on_error)
+    teaching = earlier_parts(windows, options.validation_ratio)
     recorded = WindowSource(
-        earlier_parts(windows, options.validation_ratio),
+        teaching,
         config,
         catalogue,
         series_per_batch=options.series,
@@ -199,6 +200,7 @@ def _material(
     story: dict[str, Any] = {
         "data": [path.name for path in options.data],
         "data_digest": digest,
+        "data_until": latest_end(teaching),
         "cells": len({window.cell for window in windows}),
         "kpis": sorted({name for window in windows for name in window.kpis}),
         "selected_kpis": list(options.selection.kpis),

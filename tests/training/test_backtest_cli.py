@@ -14,7 +14,7 @@ from rich.console import Console
 from kpi.errors import NothingSelectedError
 from kpi.history import Selection
 from model.calibration import Calibration
-from model.checkpoint import Checkpoint, save_checkpoint
+from model.checkpoint import Checkpoint, load_checkpoint, save_checkpoint
 from model.forecaster import Forecaster
 from training.backtest import BacktestConfig
 from training.backtest_cli import BacktestOptions, backtest_with_progress, forecasters_of
@@ -100,6 +100,41 @@ def test_a_calibrated_checkpoint_is_tested_with_and_without(tiny_config, catalog
     )
     assert (found > unshifted).any()
     np.testing.assert_array_equal(unshifted, trained)
+
+
+def test_a_horizon_beyond_one_pass_is_tested_as_it_serves(options, tiny_config, catalogue, console):
+    longer = tiny_config.max_horizon + 1
+    given = replace(options(lines("a")), config=BacktestConfig(horizon=longer, stride=24))
+    assert backtest_with_progress(given, catalogue, console) == 0
+    assert f"1 to {longer}" in console.export_text()
+
+
+def test_a_folder_in_place_of_a_file_is_refused_before_any_work(options, tmp_path):
+    with pytest.raises(DataError, match=r"write the report to, .* is a directory"):
+        replace(options([]), report=tmp_path)
+    (tmp_path / "old.csv").mkdir()
+    with pytest.raises(DataError, match=r"write the scores to, .*old\.csv is a directory"):
+        replace(options([]), table=tmp_path / "old.csv")
+    (tmp_path / "old.txt").touch()
+    with pytest.raises(DataError, match=r"\.csv or a folder .*old\.txt is neither"):
+        replace(options([]), table=tmp_path / "old.txt")
+
+
+def test_a_checkpoint_that_learnt_from_the_tested_days_is_told(
+    options, checkpoint, catalogue, console, tmp_path
+):
+    seen = replace(
+        load_checkpoint(checkpoint), training={"data_until": "2026-01-12T16:00:00+00:00"}
+    )
+    save_checkpoint(seen, tmp_path / "seen.safetensors")
+    given = options(lines("a"))
+    backtest_with_progress(given, catalogue, console)
+    assert "learnt from recordings" not in console.export_text()
+    given = replace(given, checkpoint=tmp_path / "seen.safetensors", report=tmp_path / "it.html")
+    backtest_with_progress(given, catalogue, console)
+    told = "learnt from recordings up to 2026-01-12 16:00 UTC, after 80% of these origins"
+    assert told in " ".join(console.export_text().split())
+    assert told in (tmp_path / "it.html").read_text(encoding="utf-8")
 
 
 def test_an_unknown_opponent_is_refused_before_data_are_read(options, catalogue, console):
