@@ -25,6 +25,26 @@ TOKEN_INPUTS = (
 )
 """Every group of token inputs there is, in the order in which they are laid out in a token."""
 
+COPY_CANDIDATES = (
+    "day_lag",
+    "week_lag",
+    "day_mean",
+    "week_mean",
+    "month_mean",
+    "levelled_week_mean",
+    "day_median",
+    "week_median",
+    "month_median",
+    "last",
+    "mean_of_16",
+    "mean_of_64",
+    "mean_of_256",
+    "zero",
+    "holiday",
+    "event",
+)
+"""Every value that a forecast may start from (`model.copies`), in the order of the mixture."""
+
 POSITIONS = ("rope", "alibi", "none")
 """Ways to tell the order of the patches: rotary, linear biases, or only what the tokens say."""
 
@@ -56,7 +76,8 @@ class ForecasterConfig:
             add groups; a checkpoint says which ones it was trained with.
         rope_base: Base of the rotary angles (Su et al. 2021).
         position: How attention over time knows the order, one of `POSITIONS`.
-        copies: Whether the head starts from a mixture of what was seen (`model.copies`).
+        copies: What the head mixes its start from, a subset of `COPY_CANDIDATES` in its order;
+            where empty, it starts from nothing.
     """
 
     width: int = 128
@@ -70,7 +91,7 @@ class ForecasterConfig:
     inputs: tuple[str, ...] = TOKEN_INPUTS
     rope_base: float = 10_000.0
     position: str = "rope"
-    copies: bool = False
+    copies: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         for name in _COUNTS:
@@ -87,10 +108,10 @@ class ForecasterConfig:
             raise ModelError(f"expected width {self.width} to be a multiple of {self.heads} heads")
         if list(self.levels) != sorted(set(self.levels)) or not all(0 < q < 1 for q in self.levels):
             raise ModelError(f"expected ascending levels inside (0, 1), got {self.levels}")
-        if list(self.inputs) != [name for name in TOKEN_INPUTS if name in self.inputs]:
-            raise ModelError(
-                f"expected inputs from {TOKEN_INPUTS} in that order, got {self.inputs}"
-            )
+        for field, every in (("inputs", TOKEN_INPUTS), ("copies", COPY_CANDIDATES)):
+            chosen = getattr(self, field)
+            if list(chosen) != [name for name in every if name in chosen]:
+                raise ModelError(f"expected {field} from {every} in that order, got {chosen}")
 
     @property
     def context_steps(self) -> int:
@@ -120,6 +141,7 @@ class ForecasterConfig:
         """
         try:
             lists = {name: tuple(fields[name]) for name in ("levels", "inputs")}
+            lists["copies"] = tuple(fields.get("copies", ()))
             return ForecasterConfig(**{**fields, **lists})
         except (KeyError, TypeError, ModelError) as error:
             raise CheckpointError(
@@ -128,7 +150,9 @@ class ForecasterConfig:
 
 
 PRESETS: Mapping[str, ForecasterConfig] = {
-    "nano": ForecasterConfig(width=64, layers=2, heads=2, feedforward=160, copies=True),
-    "small": ForecasterConfig(width=160, layers=4, heads=5, feedforward=352, copies=True),
-    "base": ForecasterConfig(width=224, layers=5, heads=7, feedforward=512, copies=True),
+    "nano": ForecasterConfig(width=64, layers=2, heads=2, feedforward=160, copies=COPY_CANDIDATES),
+    "small": ForecasterConfig(
+        width=160, layers=4, heads=5, feedforward=352, copies=COPY_CANDIDATES
+    ),
+    "base": ForecasterConfig(width=224, layers=5, heads=7, feedforward=512, copies=COPY_CANDIDATES),
 }

@@ -24,7 +24,7 @@ from torch.nn import functional
 from kpi.catalogue import KpiKind
 from model.attention import Mask, QkNorm, attention
 from model.config import ForecasterConfig
-from model.copies import CANDIDATES, Copies
+from model.copies import Copies
 from model.rotary import RotaryTable, rotary_table
 from model.tokens import Tokens, token_width
 
@@ -154,7 +154,7 @@ class QuantileHead(nn.Module):
         self.norm = nn.RMSNorm(config.width, eps=NORM_EPS)
         self.hidden = nn.Linear(config.width, 2 * config.width)
         self.out = nn.Linear(2 * config.width, config.patch * len(config.levels))
-        mixtures = config.patch * len(CANDIDATES)
+        mixtures = config.patch * len(config.copies)
         self.mixture = nn.Linear(2 * config.width, mixtures) if config.copies else None
 
     def forward(self, x: Tensor, copies: Copies | None) -> Tensor:

@@ -5,28 +5,49 @@ one cell (a match, a concert, a maintenance). Both are inputs of past and future
 that the model can see in the context what such days do to this cell. Below a minute nothing is
 planned, and above a day nothing can be seen; there the inputs are zero.
 
-Axis legend: N patches, P samples in a patch, W = 2 P + 4 planned inputs of a patch.
+What is planned of a patch is one row: the share of each sample that an event covers (P), whether it
+lies in a holiday (P), whether the patch's ends one day and one week earlier did (4), and, where it
+lies in a holiday, how many days back the last Sunday is (P). The last part is no input of a token
+but tells where to look for days like this one.
+
+Axis legend: N patches, P samples in a patch, W = 3 P + 4.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
+from torch import Tensor
 
 from kpi.window import PlannedEvent
-from model.calendar import LONGEST_STEP_MS, SHORTEST_STEP_MS, utc_offset_ms
+from model.calendar import EPOCH_WEEKDAY, LONGEST_STEP_MS, SHORTEST_STEP_MS, utc_offset_ms
 from model.holidays import are_holidays
 from model.lags import DAY_MS
 
+SUNDAY = 6
 LAG_DAYS = (1, 7)
 """Holidays also count where the lags of a token lie: one day and one week before it."""
 
 
 def planned_width(patch: int) -> int:
-    """Number of planned inputs W of a patch of P samples."""
+    """W of a patch of P samples."""
+    return input_width(patch) + patch
+
+
+def input_width(patch: int) -> int:
+    """How many of the first numbers of a row are inputs of a token."""
     return 2 * patch + 2 * len(LAG_DAYS)
+
+
+def planned_part(
+    planned: Tensor, patch: int, part: Literal["event_share", "holiday", "sunday_days"]
+) -> Tensor:
+    """One part (..., P) of rows (..., W)."""
+    first = {"event_share": 0, "holiday": patch, "sunday_days": input_width(patch)}[part]
+    return planned[..., first : first + patch]
 
 
 def is_planned_step(step_ms: int) -> bool:
@@ -44,7 +65,7 @@ def planned_inputs(
     country: str | None = None,
     events: Sequence[PlannedEvent] = (),
 ) -> NDArray[np.float32]:
-    """Planned inputs of a run of patches.
+    """What is planned of a run of patches.
 
     Args:
         first_ms: Begin of the first patch in UTC milliseconds.
@@ -56,8 +77,7 @@ def planned_inputs(
         events: Planned events.
 
     Returns:
-        (N, W): the share of each sample that an event covers, whether it lies in a holiday, and
-        whether the patch's ends one day and one week earlier did.
+        (N, W), a row a patch.
 
     Raises:
         ModelError: The country is not known.
@@ -65,7 +85,7 @@ def planned_inputs(
     if not is_planned_step(step_ms) or (country is None and not events):
         return np.zeros((patches, planned_width(patch)), dtype=np.float32)
     begins_ms = first_ms + step_ms * np.arange(patches * patch)  # (N * P,)
-    holidays = np.zeros((patches, patch + 2 * len(LAG_DAYS)), dtype=np.float32)
+    holidays = np.zeros((patches, planned_width(patch) - patch), dtype=np.float32)
     if country is not None:
         code = country
         days = (begins_ms + utc_offset_ms(begins_ms, time_zone)) // DAY_MS
@@ -95,7 +115,14 @@ def event_shares(
 def holiday_inputs(
     days: NDArray[np.int64], is_holiday: Callable[[NDArray[np.int64]], NDArray[np.bool_]]
 ) -> NDArray[np.float32]:
-    """Flags (N, P + 4) of the local days (N, P) of the samples, and of the ends' lags."""
+    """What follows the event shares in a row, from the local days (N, P) of the samples.
+
+    Returns:
+        (N, 2 P + 4).
+    """
     ends = days[:, [0, -1]]
-    parts = [is_holiday(days), *(is_holiday(ends - back) for back in LAG_DAYS)]
-    return np.concatenate(parts, axis=1).astype(np.float32)
+    holiday = is_holiday(days)
+    lagging = [is_holiday(ends - back) for back in LAG_DAYS]
+    since_sunday = (days + EPOCH_WEEKDAY - SUNDAY) % 7
+    sunday_days = np.where(holiday, np.where(since_sunday == 0, 7, since_sunday), 0)
+    return np.concatenate([holiday, *lagging, sunday_days], axis=1).astype(np.float32)

@@ -21,9 +21,9 @@ from torch import Tensor
 from model import copies, lags, scaling
 from model.calendar import CALENDAR_WIDTH
 from model.config import ForecasterConfig
-from model.copies import MONTH_DAYS, Copies
+from model.copies import MONTH_DAYS, Copies, Past
 from model.lags import DAY_MS, WEEK_MS
-from model.planned import planned_width
+from model.planned import input_width, planned_part
 from model.scaling import ScaleStats
 
 RECENT_STEPS = 16
@@ -44,7 +44,7 @@ class Series:
             front.
         step_ms: Length of a sample.
         calendar: (B, N, 14) for the context patches and then the future ones.
-        planned: (B, N, W) for the same patches: events and holidays.
+        planned: (B, N, W) for the same patches: events and holidays, see `model.planned`.
         kinds: int64 (B, K), index of the KPI's kind.
         lower: float32 (B, K), least possible value, -inf where there is none.
         upper: float32 (B, K), greatest possible value, inf where there is none.
@@ -150,11 +150,24 @@ def build_tokens(series: Series, config: ForecasterConfig, future_patches: int) 
     visible = visible & series.present[..., None]
     found = None
     if config.copies:
-        zero = _scaled_zero(stats).clamp(-8, 8)
-        ahead = future_patches * config.patch
-        scaled_context = scaled[..., draft.first :]
-        found = copies.candidates(scaled_context, scaled, draft.smooth, zero, series.step_ms, ahead)
+        found = copies.candidates(_past(draft), config.copies)
     return Tokens(inputs, visible, series.kinds, future_patches, stats, found)
+
+
+def _past(draft: _Draft) -> Past:
+    config, planned = draft.config, draft.series.planned
+    ahead = draft.future_patches * config.patch
+    sunday_days = planned_part(planned, config.patch, "sunday_days").flatten(1)[:, -ahead:]
+    return Past(
+        scaled=draft.scaled,
+        smooth=draft.smooth,
+        zero=_scaled_zero(draft.stats).clamp(-8, 8),
+        context_steps=draft.context_patches * config.patch,
+        event_share=planned_part(planned, config.patch, "event_share").flatten(1),
+        sunday_days=sunday_days.round().long(),
+        step_ms=draft.series.step_ms,
+        ahead=ahead,
+    )
 
 
 def token_width(config: ForecasterConfig) -> int:
@@ -169,7 +182,7 @@ def token_width(config: ForecasterConfig) -> int:
         "recent": 2 * RECENT_STEPS + len(RECENT_MEANS),
         "calendar": CALENDAR_WIDTH,
         "scalars": SCALARS,
-        "planned": planned_width(config.patch),
+        "planned": input_width(config.patch),
         "month_quantiles": 2 * len(MONTH_LEVELS) * config.patch,
     }
     return sum(widths[name] for name in config.inputs)
@@ -254,7 +267,8 @@ def _calendar(draft: _Draft) -> Tensor:
 
 def _planned(draft: _Draft) -> Tensor:
     kpis = draft.scaled.shape[1]
-    return draft.series.planned[:, None].expand(-1, kpis, -1, -1)
+    inputs = draft.series.planned[..., : input_width(draft.config.patch)]
+    return inputs[:, None].expand(-1, kpis, -1, -1)
 
 
 def _scaled_zero(stats: ScaleStats) -> Tensor:

@@ -2,24 +2,51 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from model.copies import CANDIDATES, candidates
+from model.config import COPY_CANDIDATES as CANDIDATES
+from model.copies import Past, candidates
 
 HOUR_MS = 3_600_000
 DAY_MS = 24 * HOUR_MS
 
 
-def found(series: np.ndarray, *, step_ms: int = HOUR_MS, ahead: int = 8, context: int = 48):
-    """Candidates (M, C) by name of one series (T,), NaN where they are unknown."""
-    scaled = torch.from_numpy(np.asarray(series, dtype=np.float32))[None, None]
-    copies = candidates(
-        scaled[..., -context:], scaled, scaled, torch.tensor([[-2.0]]), step_ms, ahead
+def past_of(
+    scaled: torch.Tensor,
+    *,
+    step_ms: int = HOUR_MS,
+    ahead: int = 8,
+    context: int = 48,
+    event_hours: Sequence[int] = (),
+    sunday_days: Sequence[int] | None = None,
+) -> Past:
+    """What candidates are taken from, of (B, K, T); event hours are counted from the origin."""
+    steps = min(context, scaled.shape[-1])
+    share = torch.zeros(len(scaled), steps + ahead)
+    share[:, [steps + hour for hour in event_hours]] = 1
+    sundays = torch.zeros(ahead) if sunday_days is None else torch.tensor(sunday_days)
+    return Past(
+        scaled=scaled,
+        smooth=scaled,
+        zero=torch.full(scaled.shape[:2], -2.0),
+        context_steps=steps,
+        event_share=share,
+        sunday_days=sundays.long()[None].expand(len(scaled), -1),
+        step_ms=step_ms,
+        ahead=ahead,
     )
+
+
+def found(series: np.ndarray, **how):
+    """Candidates (M,) by name of one series (T,), NaN where they are unknown."""
+    scaled = torch.from_numpy(np.asarray(series, dtype=np.float32))[None, None]
+    copies = candidates(past_of(scaled, **how), CANDIDATES)
     values = torch.where(copies.known, copies.values, torch.nan)[0, 0].numpy()
     return dict(zip(CANDIDATES, values.T, strict=True))
 
@@ -31,7 +58,7 @@ def weeks(count: int) -> np.ndarray:
 
 def test_every_candidate_has_a_name_and_unknown_ones_are_zero():
     scaled = torch.full((2, 3, 40), torch.nan)
-    copies = candidates(scaled, scaled, scaled, torch.ones(2, 3), HOUR_MS, 5)
+    copies = candidates(past_of(scaled, ahead=5), CANDIDATES)
     assert copies.values.shape == copies.known.shape == (2, 3, 5, len(CANDIDATES))
     assert torch.isfinite(copies.values).all()
     assert (copies.values[~copies.known] == 0).all()
@@ -102,6 +129,46 @@ def test_a_day_is_no_season_of_days_and_a_week_none_of_weeks():
     assert set(weekly["last"]) == {59}
 
 
+def test_a_holiday_starts_from_the_last_sundays_at_the_same_time_of_day():
+    series = weeks(6)
+    first = len(series)
+    # Three hours of a Wednesday, then a Sunday itself, then no holiday.
+    copies = found(series, ahead=5, sunday_days=[3, 3, 3, 7, 0])
+    back = 24 * 3 + 168 * np.arange(4)
+    assert copies["holiday"][1] == pytest.approx(first + 1 - back.mean())
+    assert copies["holiday"][3] == pytest.approx(first + 3 - (24 * 7 + 168 * np.arange(4)).mean())
+    assert np.isnan(copies["holiday"][4])
+
+
+def test_sundays_before_the_history_are_not_looked_for():
+    series = weeks(1)[:100]
+    copies = found(series, sunday_days=[3] * 8)
+    np.testing.assert_allclose(copies["holiday"], 100 - 72 + np.arange(8))
+    assert np.isnan(found(series, sunday_days=[6] * 8)["holiday"]).all()
+
+
+def test_an_event_starts_from_what_the_last_ones_added_to_the_usual():
+    day = np.tile(np.arange(24.0), 28)
+    series = day.copy()
+    for hours_back in (24 * 3 - 5, 24 * 5 - 5):
+        series[len(series) - hours_back] += 7
+    hours = [5 - 24 * 3, 5 - 24 * 5, 5]
+    copies = found(series, context=24 * 14, event_hours=hours)
+    assert copies["event"][5] == pytest.approx(5 + 7)
+    assert np.isnan(np.delete(copies["event"], 5)).all()
+
+
+def test_an_event_that_none_came_before_starts_from_nothing_of_its_own():
+    assert np.isnan(found(weeks(4), context=24 * 14, event_hours=[5])["event"]).all()
+    assert np.isnan(found(weeks(4), context=24 * 14, event_hours=[-5])["event"]).all()
+
+
+def test_only_the_candidates_asked_for_are_given_in_their_order():
+    scaled = torch.from_numpy(weeks(2))[None, None]
+    copies = candidates(past_of(scaled), ("week_lag", "last"))
+    assert copies.values[0, 0, 0].tolist() == [168, 335]
+
+
 def test_nothing_seen_leaves_zeros_to_start_from():
     copies = found(np.full(80, np.nan))
     assert set(copies["last"]) == set(copies["mean_of_64"]) == {0}
@@ -117,7 +184,7 @@ def test_candidates_lie_within_what_was_seen(steps, ahead, gaps, seed):
     series = rng.normal(size=steps)
     series[rng.random(steps) < gaps] = np.nan
     copies = found(series, ahead=ahead)
-    for name in set(CANDIDATES) - {"zero", "levelled_week_mean"}:
+    for name in set(CANDIDATES) - {"zero", "levelled_week_mean", "event"}:
         values = copies[name][np.isfinite(copies[name])]
         low, high = np.nanmin([*series, 0.0]), np.nanmax([*series, 0.0])
         assert ((values >= low - 1e-5) & (values <= high + 1e-5)).all()

@@ -7,8 +7,9 @@ from dataclasses import replace
 import pytest
 import torch
 
+from model.config import COPY_CANDIDATES as CANDIDATES
 from model.config import PRESETS, ForecasterConfig
-from model.copies import CANDIDATES, Copies
+from model.copies import Copies
 from model.errors import CheckpointError, ModelError
 from model.forecaster import Forecaster, SelfAttention, alibi_slopes
 from model.rotary import rotary_table
@@ -115,7 +116,7 @@ def copies():
 
 
 def test_an_untrained_head_starts_from_the_mean_of_what_is_known(tiny_config, tokens, copies):
-    forecaster = Forecaster(replace(tiny_config, copies=True))
+    forecaster = Forecaster(replace(tiny_config, copies=CANDIDATES))
     answer = forecaster(replace(tokens, copies=copies))
     mean = copies.values.sum(-1) / copies.known.sum(-1)
     torch.testing.assert_close(answer[..., 5], mean)
@@ -124,7 +125,7 @@ def test_an_untrained_head_starts_from_the_mean_of_what_is_known(tiny_config, to
 
 def choosy(config: ForecasterConfig) -> Forecaster:
     """A forecaster whose mixture differs from sample to sample."""
-    forecaster = Forecaster(replace(config, copies=True))
+    forecaster = Forecaster(replace(config, copies=CANDIDATES))
     assert forecaster.head.mixture is not None
     torch.nn.init.normal_(forecaster.head.mixture.weight)
     return forecaster
@@ -229,7 +230,7 @@ def test_a_configuration_written_before_copies_and_positions_means_what_it_meant
     del fields["position"], fields["copies"]
     fields["inputs"] = [name for name in fields["inputs"] if name != "planned"]
     old = ForecasterConfig.from_dict(fields)
-    assert (old.position, old.copies) == ("rope", False)
+    assert (old.position, old.copies) == ("rope", ())
     assert "planned" not in old.inputs
     assert Forecaster(old).head.mixture is None
 

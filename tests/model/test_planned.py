@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from kpi.window import PlannedEvent
 from model.errors import ModelError
-from model.planned import event_shares, planned_inputs, planned_width
+from model.planned import event_shares, input_width, planned_inputs, planned_width
 
 MINUTE_MS = 60_000
 HOUR_MS = 3_600_000
@@ -65,11 +65,21 @@ def test_holidays_follow_the_clock_of_any_zone_and_its_jumps(country, zone, midn
 def test_the_ends_of_a_patch_also_say_whether_their_lags_were_holidays():
     # 2027-01-06 is Epiphany. A patch of hours from the 7th at 08:00 UTC ends at 23:00 that day.
     (after,) = inputs(at(2027, 1, 7, 8), country="ES")
-    assert after[2 * PATCH :].tolist() == [1, 1, 0, 0]
+    assert after[2 * PATCH : input_width(PATCH)].tolist() == [1, 1, 0, 0]
     (week_later,) = inputs(at(2027, 1, 13, 8), country="ES")
-    assert week_later[2 * PATCH :].tolist() == [0, 0, 1, 1]
+    assert week_later[2 * PATCH : input_width(PATCH)].tolist() == [0, 0, 1, 1]
     (into_next,) = inputs(at(2027, 1, 7, 12), country="ES")  # its last sample is on the 8th
-    assert into_next[2 * PATCH :].tolist() == [1, 0, 0, 1]
+    assert into_next[2 * PATCH : input_width(PATCH)].tolist() == [1, 0, 0, 1]
+
+
+def test_a_holiday_tells_how_many_days_back_the_last_sunday_is():
+    # Epiphany of 2027 is a Wednesday, German Unity Day of that year a Sunday.
+    (epiphany,) = inputs(at(2027, 1, 5, 17), country="ES")
+    assert epiphany[input_width(PATCH) :].tolist() == [0] * 7 + [3] * 9
+    (sunday,) = inputs(at(2027, 10, 3, 2), country="DE")
+    assert set(sunday[input_width(PATCH) :]) == {7}
+    (usual,) = inputs(at(2027, 1, 12, 2), country="ES")
+    assert not usual[input_width(PATCH) :].any()
 
 
 def test_daily_samples_are_flagged_by_their_day():

@@ -22,7 +22,7 @@ from kpi.window import KpiWindow
 from model import tokens
 from model.baseline import SeasonalBaseline
 from model.checkpoint import Checkpoint
-from model.config import TRAINED_LEVELS
+from model.config import COPY_CANDIDATES, TRAINED_LEVELS
 from model.forecaster import Forecaster
 from model.predictor import Rung
 from model.rollout import Rollout
@@ -58,7 +58,7 @@ def names(catalogue) -> list[str]:
 @pytest.fixture(scope="module")
 def checkpoint(tiny_checkpoint) -> Checkpoint:
     """A random one whose head starts from what was seen, as those that ship do."""
-    config = replace(tiny_checkpoint.config, copies=True)
+    config = replace(tiny_checkpoint.config, copies=COPY_CANDIDATES)
     torch.manual_seed(0)
     forecaster = Forecaster(config)
     with torch.no_grad():

@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kpi.window import KpiWindow, PlannedEvent
+from model.config import COPY_CANDIDATES
 from model.errors import HorizonError, LevelError, ModelError
 from model.forecaster import Forecaster
 from model.predictor import Rung
@@ -20,7 +21,9 @@ LEVELS = (0.1, 0.5, 0.9)
 HOUR_MS = 3_600_000
 
 
-@pytest.fixture(scope="module", params=[("rope", True), ("alibi", False), ("none", True)])
+@pytest.fixture(
+    scope="module", params=[("rope", COPY_CANDIDATES), ("alibi", ()), ("none", COPY_CANDIDATES)]
+)
 def variant(request, tiny_config, tiny_checkpoint, catalogue):
     """A predictor whose positions and head differ from the usual ones."""
     position, copies = request.param
