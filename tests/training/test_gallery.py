@@ -32,6 +32,7 @@ DAY_MS = 24 * HOUR_MS
 MONDAY_MS = 1_767_571_200_000  # 2026-01-05T00:00Z
 SMALL = GalleryOptions(cells=2, families=1, series=4)
 SECONDS = replace(SMALL, regimes=(Regime.SECOND,))
+HOUR_SPAN = Span(Regime.HOUR, HOUR_MS, 100)
 HOURS = replace(SMALL, regimes=(Regime.HOUR,))
 
 
@@ -198,7 +199,7 @@ def test_real_cells_are_cut_to_the_span_on_their_own_clock():
     values = np.arange(2 * 400, dtype=np.float32).reshape(2, 400)
     values[1] = np.nan
     window = KpiWindow("a", ("load", "lost"), MONDAY_MS, HOUR_MS, values, "Asia/Tokyo")
-    real = cut_real(np.random.default_rng(0), [window], Span(Regime.HOUR, HOUR_MS, 100))
+    real = cut_real(np.random.default_rng(0), [window], HOUR_SPAN)
     assert real.kpis == ["load"] * 4
     np.testing.assert_array_equal(real.series.values[:, 0], [0, 100, 200, 300])
     assert real.series.start_ms[0] == MONDAY_MS + 9 * HOUR_MS
@@ -208,6 +209,48 @@ def test_real_cells_are_cut_to_the_span_on_their_own_clock():
 def test_real_cells_of_another_regime_are_left_out(make_window):
     real = cut_real(np.random.default_rng(0), [make_window()], Span(Regime.SECOND, 1000, 64))
     assert real.series.values.shape == (0, 64)
+
+
+def test_each_piece_has_the_clock_of_its_own_season():
+    values = np.ones((1, 8000), dtype=np.float32)
+    window = KpiWindow("a", ("load",), MONDAY_MS, HOUR_MS, values, "Europe/Madrid")
+    real = cut_real(np.random.default_rng(0), [window], HOUR_SPAN)
+    starts = MONDAY_MS + np.linspace(0, 7900, 4).astype(int) * HOUR_MS
+    ahead = (real.series.start_ms - starts) // HOUR_MS
+    assert ahead.tolist() == [1, 2, 2, 1]
+
+
+def test_cells_that_are_not_shown_are_counted_with_the_reason(make_window):
+    empty = make_window(1)
+    windows = [
+        make_window(0),
+        make_window(2, steps=99),
+        replace(make_window(3), step_ms=HOUR_MS // 4),
+        replace(empty, values=np.full_like(empty.values, np.nan)),
+    ]
+    real = cut_real(np.random.default_rng(0), windows, HOUR_SPAN)
+    assert real.left_out == {
+        "shorter than 100 samples": 1,
+        "of another step": 1,
+        "mostly without values": 1,
+    }
+
+
+def test_cells_of_one_step_only_stand_side_by_side(make_window):
+    steps_ms = (HOUR_MS // 4, HOUR_MS // 4, HOUR_MS // 2)
+    windows = [replace(make_window(i), step_ms=step) for i, step in enumerate(steps_ms)]
+    real = cut_real(np.random.default_rng(0), windows, Span(Regime.HOUR, HOUR_MS, 400))
+    assert real.series.step_ms == HOUR_MS // 4
+    assert len(real.kpis) == 2
+    assert real.left_out == {"of another step": 1}
+
+
+def test_a_network_of_very_many_cells_is_cut_short(make_window, monkeypatch):
+    monkeypatch.setattr("training.gallery.cells.MOST_REAL_SERIES", 8)
+    windows = [make_window(number) for number in range(5)]
+    real = cut_real(np.random.default_rng(0), windows, HOUR_SPAN)
+    assert len(real.kpis) == 8
+    assert real.left_out == {"beyond as many as a page shows": 3}
 
 
 # Drawing
@@ -267,6 +310,22 @@ def test_real_cells_stand_beside_synthetic_ones(make_window):
     assert "<th>outside</th>" in page
     assert {total for _, _, total in told} == {SMALL.series}
     assert max(done for _, done, _ in told) == SMALL.series
+
+
+def test_the_page_says_what_it_leaves_out_and_at_which_step_recorded_cells_are(make_window):
+    untrained = replace(make_window(), step_ms=HOUR_MS // 3)
+    page = gallery_page([untrained, make_window(1, steps=70)], HOURS)
+    assert "a sample every 15 min</h2>" in page
+    assert "the recorded ones have a sample every 20 min</p>" in page
+    assert "Recorded cells not shown: 1 shorter than 400 samples.</p>" in page
+
+
+def test_figures_are_written_without_powers_of_ten():
+    busy = hourly(np.ones((3, 2690)))
+    busy.values[:, 0] = 0
+    table = figure_table(busy, cut_real(np.random.default_rng(0), [], HOUR_SPAN))
+    assert "<td>2,689</td>" in table
+    assert "e+" not in table
 
 
 def test_figures_outside_are_in_bold(make_window):

@@ -6,8 +6,9 @@ Axes: N series, K KPIs of a cell, L samples shown.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
 from zoneinfo import ZoneInfo
 
 import numpy as np
@@ -38,6 +39,8 @@ SPAN_MS = {
 
 LEAST_STEPS, MOST_STEPS = 64, 2880
 PIECES_A_SERIES = 4
+MOST_REAL_SERIES = 1_000
+"""Pieces of recorded cells that the figures of a section are computed from."""
 _MOST_MISSING = 0.5
 MOST_KPIS = 4
 _SERIES_A_BATCH = 48
@@ -84,11 +87,13 @@ class RealCells:
         series: N pieces of one KPI each.
         kpis: (N,) name of each piece's KPI.
         groups: The rows that are KPIs of one cell at one time.
+        left_out: Recorded cells of the section of which nothing is shown, by the reason.
     """
 
     series: Series
     kpis: list[str]
     groups: list[list[int]]
+    left_out: Mapping[str, int] = field(default_factory=dict)
 
     @property
     def names(self) -> list[str]:
@@ -204,22 +209,24 @@ def draw_family(
 def cut_real(rng: np.random.Generator, windows: Sequence[KpiWindow], span: Span) -> RealCells:
     """Pieces of the windows of the span's regime, in random order of cells.
 
-    Every series gives up to `PIECES_A_SERIES` pieces, evenly spread over its length. Pieces that
-    are mostly missing are left out. Starts are on the cell's own clock, which days go by.
+    Every series gives up to `PIECES_A_SERIES` pieces, evenly spread over its length, until there
+    are `MOST_REAL_SERIES`. Pieces that are mostly missing are left out. Starts are on the cell's
+    own clock, which days go by.
     """
     values: list[NDArray[np.float32]] = []
     starts: list[int] = []
     kpis: list[str] = []
     groups: list[list[int]] = []
-    own = [w for w in windows if regime_of(w.step_ms) is span.regime and w.steps >= span.steps]
-    same_step = [w for w in own if w.step_ms == span.step_ms]
-    own = same_step or own
+    left_out: Counter[str] = Counter()
+    own, step_ms = _fitting(windows, span, left_out)
     for index in rng.permutation(len(own)):
         window = own[index]
-        pieces = min(PIECES_A_SERIES, window.steps // span.steps)
-        offset = ZoneInfo(window.time_zone).utcoffset(window.start.replace(tzinfo=None))
-        shift_ms = round(offset.total_seconds() * 1000) if offset else 0
+        if len(values) >= MOST_REAL_SERIES:
+            left_out["beyond as many as a page shows"] += 1
+            continue
+        pieces, before = min(PIECES_A_SERIES, window.steps // span.steps), len(values)
         for begin in np.linspace(0, window.steps - span.steps, pieces).astype(int):
+            start_ms = window.start_ms + int(begin) * window.step_ms
             rows = []
             for kpi, name in enumerate(window.kpis):
                 piece = window.values[kpi, begin : begin + span.steps]
@@ -227,17 +234,47 @@ def cut_real(rng: np.random.Generator, windows: Sequence[KpiWindow], span: Span)
                     continue
                 rows.append(len(values))
                 values.append(piece)
-                starts.append(window.start_ms + int(begin) * window.step_ms + shift_ms)
+                starts.append(start_ms + _offset_ms(start_ms, window.time_zone))
                 kpis.append(name)
             if len(rows) > 1:
                 groups.append(rows)
+        if len(values) == before:
+            left_out["mostly without values"] += 1
     shape = (0, span.steps)
     return RealCells(
         Series(
             np.stack(values) if values else np.empty(shape, dtype=np.float32),
             np.array(starts, dtype=np.int64),
-            own[0].step_ms if own else span.step_ms,
+            step_ms,
         ),
         kpis,
         groups,
+        left_out,
     )
+
+
+def _fitting(
+    windows: Sequence[KpiWindow], span: Span, left_out: Counter[str]
+) -> tuple[list[KpiWindow], int]:
+    """The windows long enough for a span and of one step, and that step; the others are counted.
+
+    The step is the span's where any window has it, else that of most.
+    """
+    own = [window for window in windows if regime_of(window.step_ms) is span.regime]
+    steps = Counter(window.step_ms for window in own if window.steps >= span.steps)
+    step_ms = max(steps, key=lambda step: (step == span.step_ms, steps[step]), default=span.step_ms)
+    fitting = []
+    for window in own:
+        if window.steps < span.steps:
+            left_out[f"shorter than {span.steps:,} samples"] += 1
+        elif window.step_ms != step_ms:
+            left_out["of another step"] += 1
+        else:
+            fitting.append(window)
+    return fitting, step_ms
+
+
+def _offset_ms(at_ms: int, zone: str) -> int:
+    """How far a cell's clock is ahead of UTC at a time."""
+    offset = datetime.fromtimestamp(at_ms / 1000, UTC).astimezone(ZoneInfo(zone)).utcoffset()
+    return round(offset.total_seconds() * 1000) if offset else 0

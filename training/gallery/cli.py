@@ -12,6 +12,7 @@ from rich.progress import Progress as ProgressBar
 from kpi.catalogue import Catalogue
 from kpi.errors import UnreadableFileError
 from kpi.history import Selection, load_windows
+from training.errors import DataError
 from training.gallery.page import GalleryOptions, gallery_page
 
 
@@ -26,7 +27,12 @@ def gallery_with_progress(
 
     Returns:
         The number of files that could not be read.
+
+    Raises:
+        DataError: `out` is a directory.
     """
+    if out.is_dir():
+        raise DataError(f"expected a file to write the page to, {out} is a directory")
     console = Console(stderr=True)
     unreadable: list[UnreadableFileError] = []
 

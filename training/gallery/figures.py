@@ -112,14 +112,19 @@ def curves(synthetic: Series, real: RealCells) -> list[str]:
 
 
 def _numbers(known: NDArray[np.float64], levels: tuple[float, ...]) -> list[str]:
-    return [f"<td>{value:.3g}</td>" for value in np.quantile(known, levels)]
+    return [f"<td>{_shown(value)}</td>" for value in np.quantile(known, levels)]
+
+
+def _shown(value: float) -> str:
+    """Three digits, and all of those before the point: no powers of ten in a table for people."""
+    return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.3g}"
 
 
 def _levels(relative: NDArray[np.float64]) -> NDArray[np.float64]:
     """(N, P) logarithms of the quantiles of each series; zeros lie at the lower edge."""
     some = relative[~np.isnan(relative).all(axis=1)]
     if not len(some):
-        return np.empty((len(relative), len(_PROBABILITIES)))
+        return np.full((len(relative), len(_PROBABILITIES)), np.nan)
     levels = np.full((len(relative), len(_PROBABILITIES)), np.nan)
     levels[~np.isnan(relative).all(axis=1)] = np.nanquantile(some, _PROBABILITIES, axis=1).T
     return np.asarray(np.log10(np.maximum(levels, _LEAST_SHOWN)), dtype=np.float64)

@@ -131,6 +131,7 @@ def gallery_page(
         parts += [
             f"<h2>{escape(title)}</h2>",
             _side_by_side(synthetic, real, options.cells, span),
+            *_left_out(real),
             "<h3>By family</h3>",
             _families(rng, span, options.families),
             "<h3>Several KPIs of one cell</h3>",
@@ -186,7 +187,17 @@ def _side_by_side(synthetic: SyntheticCells, real: RealCells, rows: int, span: S
             other = panel(ours[second], top, SYNTHETIC_COLOUR, str(synthetic.kinds[second]))
         panels += [panel(ours[row], top, SYNTHETIC_COLOUR, str(synthetic.kinds[row])), other]
     note = f"{span.steps:,} samples each, which is {shown_span(span.steps * span.step_ms)}"
+    if real.kpis and real.series.step_ms != span.step_ms:
+        note += f"; the recorded ones have a sample every {shown_step(real.series.step_ms)}"
     return f'<p class="note">{note}</p><div class="pair">{"".join(panels)}</div>'
+
+
+def _left_out(real: RealCells) -> list[str]:
+    """What a reader misses: recorded cells of the section that are not shown, and why."""
+    reasons = [f"{count:,} {reason}" for reason, count in real.left_out.items()]
+    return (
+        [f'<p class="note">Recorded cells not shown: {", ".join(reasons)}.</p>'] if reasons else []
+    )
 
 
 def _real_panel(
