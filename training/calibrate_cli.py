@@ -20,7 +20,7 @@ from model.holidays import check_country
 from model.pretrained import find_checkpoint
 from training.calibrate import CalibrateConfig, fit_calibration
 from training.calibration_check import CalibrationCheck, check_ahead
-from training.cli import Unreadable
+from training.cli import Unreadable, named
 
 
 def calibrate_with_progress(
@@ -50,7 +50,7 @@ def calibrate_with_progress(
         MofNCompleteColumn(),
         TimeRemainingColumn(),
     )
-    with ProgressBar(*columns, console=console, transient=True) as bar:
+    with named(data), ProgressBar(*columns, console=console, transient=True) as bar:
         task = bar.add_task("calibrating", total=None)
 
         def show(done: int, total: int) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import timedelta
@@ -16,6 +16,7 @@ from rich.progress import Progress as ProgressBar
 
 from kpi.catalogue import Catalogue
 from kpi.errors import UnreadableFileError
+from training.errors import DataError
 from training.fit import Progress
 from training.pretrain import PretrainOptions, pretrain
 from training.train import TrainOptions, train
@@ -37,6 +38,20 @@ class Unreadable:
         self.console.print(f"not read: {error}", style="yellow", markup=False, highlight=False)
 
 
+@contextmanager
+def named(paths: Sequence[Path]) -> Iterator[None]:
+    """Say of data that cannot be used which files they came from.
+
+    Raises:
+        DataError: One arose inside.
+    """
+    try:
+        yield
+    except DataError as error:
+        names = ", ".join(path.name for path in paths) or "no files"
+        raise DataError(f"{names}: {error}") from error
+
+
 def train_with_progress(options: TrainOptions, catalogue: Catalogue, console: Console) -> int:
     """Train and show how it goes.
 
@@ -44,7 +59,8 @@ def train_with_progress(options: TrainOptions, catalogue: Catalogue, console: Co
         The number of files that could not be read.
     """
     unreadable = Unreadable(console)
-    with shown_training(console, options.fit.steps, options.state_path) as show:
+    shown = shown_training(console, options.fit.steps, options.state_path)
+    with named(options.data), shown as show:
         train(options, catalogue, unreadable, show)
     console.print(f"checkpoint written to {options.out}", markup=False, highlight=False)
     return len(unreadable.errors)
@@ -59,7 +75,8 @@ def pretrain_with_progress(options: PretrainOptions, catalogue: Catalogue, conso
     unreadable = Unreadable(console)
     if not options.data:
         console.print("no recordings are named: synthetic cells only", style="yellow")
-    with shown_training(console, options.recipe.steps, options.state_path) as show:
+    shown = shown_training(console, options.recipe.steps, options.state_path)
+    with named(options.data), shown as show:
         checkpoint = pretrain(options, catalogue, unreadable, show)
     console.print(f"{checkpoint.name} written to {options.out}", markup=False, highlight=False)
     return len(unreadable.errors)

@@ -237,6 +237,11 @@ def comparison_card(tuned: Tuned) -> dict[str, Any]:
 def verdict(tuned: Tuned) -> str:
     """In words, which weights were taken and why."""
     comparison = tuned.comparison
+    if math.isnan(comparison.gain):
+        return (
+            "those of the base: the held-back period holds nothing but zeros, or was forecast "
+            "without error, so there is nothing to gain"
+        )
     gain = f"{comparison.gain:+.1%} in WQL on the held-back period"
     if not tuned.moved:
         needed = "a few more days" if math.isinf(comparison.needed) else f"{comparison.needed:.1%}"

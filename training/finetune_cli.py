@@ -13,7 +13,7 @@ from rich.table import Table
 
 from kpi.catalogue import Catalogue
 from model.accuracy import shown
-from training.cli import Unreadable
+from training.cli import Unreadable, named
 from training.finetune import FinetuneOptions, finetune, verdict
 from training.fit import Progress
 from training.tuning import Tuned
@@ -32,7 +32,7 @@ def finetune_with_progress(options: FinetuneOptions, catalogue: Catalogue, conso
         MofNCompleteColumn(),
         TextColumn("{task.fields[note]}"),
     )
-    with ProgressBar(*columns, console=console) as bar:
+    with named(options.data), ProgressBar(*columns, console=console) as bar:
         task = bar.add_task("reading", total=None, note="")
 
         def show_stage(stage: str, done: int, total: int) -> None:
