@@ -157,6 +157,8 @@ def pretrain(
     digest = windows_digest(windows) if windows else "none"
     teaching = earlier_parts(windows, CALIBRATION_RATIO)
     held_out = SyntheticSource(config, replace(spec, held_out=True))
+    # Before the first step, since recordings too short to calibrate on are refused here.
+    calibrating = _mixed(held_out, windows, config, catalogue, last_ratio=CALIBRATION_RATIO)
     settings = options.recipe.fit(options.seed, compiled=options.compiled)
     began = time.process_time()
     result = fit(
@@ -199,7 +201,7 @@ def pretrain(
         checkpoint,
         calibration=calibrate_from_batches(
             checkpoint,
-            _mixed(held_out, windows, config, catalogue, last_ratio=CALIBRATION_RATIO),
+            calibrating,
             CALIBRATION_BATCHES,
             options.seed,
             provenance={"data": "held-out synthetic cells and the recordings", "digest": digest},
