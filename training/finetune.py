@@ -237,10 +237,10 @@ def comparison_card(tuned: Tuned) -> dict[str, Any]:
 def verdict(tuned: Tuned) -> str:
     """In words, which weights were taken and why."""
     comparison = tuned.comparison
-    if math.isnan(comparison.gain):
+    if not math.isfinite(comparison.gain):
         return (
-            "those of the base: the held-back period holds nothing but zeros, or was forecast "
-            "without error, so there is nothing to gain"
+            "those of the base: the held-back period does not tell whether tuning gained, since "
+            "all of its values are zero or the tuned weights have no forecast for some"
         )
     gain = f"{comparison.gain:+.1%} in WQL on the held-back period"
     if not tuned.moved:

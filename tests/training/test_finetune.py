@@ -161,6 +161,15 @@ def test_without_a_gain_the_first_weights_are_written_and_the_card_says_so(optio
     assert found.evaluation["elsewhere"] == {"wql": 0.3}
 
 
+def test_zeros_on_the_held_back_days_are_said_in_words(options, catalogue):
+    lines = options.data[0].read_text(encoding="utf-8").splitlines()
+    silent = [f"{line.rsplit(',', 1)[0]},0" for line in lines[1:]]
+    options.data[0].write_text("\n".join([lines[0], *silent]) + "\n", encoding="utf-8")
+    said = finetune(options, catalogue, ignore).checkpoint.training["weights"]
+    assert said.startswith("those of the base: the held-back period does not tell")
+    assert "nan" not in said
+
+
 def test_a_chain_of_tunings_stays_in_the_card(better, catalogue):
     out = better.out.with_name("again.safetensors")
     again = replace(better, base=better.out, out=out, tune=STILL)
