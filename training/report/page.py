@@ -117,6 +117,8 @@ def _body(result: BacktestResult, catalogue: Catalogue) -> Iterable[str]:
         sentence = band_sentence(found[0], result.config.nominal_coverage, steps)
         yield f'<p class="lead">{escape(sentence)}</p>'
     yield f'<p class="note">{escape(_what_was_tested(result))}</p>'
+    if note := result.notes.get(result.model):
+        yield f'<p class="note">{escape(result.model)}: {escape(note)}.</p>'
     if len(found) > 1:
         yield _summary(found, result, steps)
     for verdict in found[:SHOWN_KPIS]:
@@ -142,8 +144,8 @@ def _what_was_tested(result: BacktestResult) -> str:
     steps = ", ".join(f"{seconds:g} s" for seconds in result.step_seconds)
     text = (
         f"{counted(result.cells, 'cell')}, {counted(result.origins, 'origin')} in the last "
-        f"{config.test_ratio:.0%} of each history, {config.horizon} steps of {steps} each. No "
-        "forecaster saw anything after its origin."
+        f"{config.test_ratio:.0%} of each history, {config.horizon} steps of {steps} each. Every "
+        "forecast was made from the samples before its origin."
     )
     if len(result.step_seconds) > 1:
         text += " The cells report at different steps, and the scores mix them."

@@ -157,8 +157,19 @@ def test_notes_failures_and_what_was_not_tested_are_told(make_window, catalogue,
     write_report(result, path, "Backtest", catalogue)
     body = path.read_text(encoding="utf-8")
     assert "<small>never &lt;finishes&gt;</small>" in body
+    assert "last value: never" not in body
     assert f"{result.origins} of {result.origins}</td>" in body
     assert "<li>cell=1: 20 samples of 3600 s; 44 needed</li>" in body
+
+
+def test_what_has_to_be_known_of_the_model_under_test_stands_at_the_top(
+    make_window, catalogue, tmp_path
+):
+    result = backtest([Quitter(catalogue)], [make_window(0)], BacktestConfig(horizon=12))
+    path = tmp_path / "backtest.html"
+    write_report(result, path, "Backtest", catalogue)
+    top = path.read_text(encoding="utf-8").split("<h2>")[0]
+    assert "seasonal baseline: never &lt;finishes&gt;.</p>" in top
 
 
 def test_many_kpis_get_a_table_of_answers(make_window, catalogue, tmp_path):
