@@ -101,13 +101,26 @@ def save_checkpoint(checkpoint: Checkpoint, path: Path) -> str:
             None if checkpoint.calibration is None else checkpoint.calibration.to_dict()
         ),
     }
-    path.parent.mkdir(parents=True, exist_ok=True)
-    partial = path.with_name(f"{path.name}.partial")
     weights = {name: tensor.detach().contiguous() for name, tensor in checkpoint.weights.items()}
     # Through bytes, because the library's own file is readable by its owner only.
-    partial.write_bytes(_ordered(save(weights, metadata=metadata)))
-    os.replace(partial, path)
+    replace_file(path, _ordered(save(weights, metadata=metadata)))
     return file_digest(path)
+
+
+def replace_file(path: Path, content: bytes) -> None:
+    """Put a file where it belongs in one step: a reader sees the old one or the new one, whole.
+
+    Raises:
+        OSError: It cannot be written; what was there stays, and nothing is left beside it.
+    """
+    path.parent.mkdir(parents=True, exist_ok=True)
+    partial = path.with_name(f"{path.name}.partial")
+    try:
+        partial.write_bytes(content)
+        os.replace(partial, path)
+    except OSError:
+        partial.unlink(missing_ok=True)
+        raise
 
 
 def _ordered(data: bytes) -> bytes:

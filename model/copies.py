@@ -42,6 +42,7 @@ class Past:
     Attributes:
         scaled: (B, K, T) scaled history, NaN where missing.
         smooth: (B, K, T) the same, smoothed for daily lags.
+        month: (B, K, M, 28) the last days at the same time, None where days are no season.
         zero: (B, K) where zero lies in scaled space.
         context_steps: S, how many of the T samples the model sees.
         event_share: (B, S + M) share of each sample that planned events cover.
@@ -52,6 +53,7 @@ class Past:
 
     scaled: Tensor
     smooth: Tensor
+    month: Tensor | None
     zero: Tensor
     context_steps: int
     event_share: Tensor
@@ -68,13 +70,6 @@ class Past:
     def context(self) -> Tensor:
         """(B, K, S) the samples that the model sees."""
         return self.scaled[..., self.steps - self.context_steps :]
-
-    def repeats(self, period_ms: int, count: int) -> Tensor | None:
-        """(B, K, M, R) what was seen whole periods before each sample, where that is a season."""
-        period = lags.period_steps(period_ms, self.step_ms)
-        if period is None:
-            return None
-        return lags.lagged(self.smooth, self.steps, self.steps + self.ahead, period, count)
 
 
 def candidates(past: Past, names: Sequence[str]) -> Copies:
@@ -102,7 +97,7 @@ def _recent(past: Past) -> dict[str, Tensor | None]:
 
 def _daily(past: Past) -> dict[str, Tensor | None]:
     """A day ago, and a week and a month of days at the same time."""
-    days = past.repeats(DAY_MS, MONTH_DAYS)
+    days = past.month
     if days is None:
         return {}
     week = days[..., :DAYS]
@@ -117,9 +112,10 @@ def _daily(past: Past) -> dict[str, Tensor | None]:
 
 def _weekly(past: Past) -> dict[str, Tensor | None]:
     """A week ago, and four weeks at the same time of the week."""
-    weeks = past.repeats(WEEK_MS, WEEKS)
-    if weeks is None:
+    period = lags.period_steps(WEEK_MS, past.step_ms)
+    if period is None:
         return {}
+    weeks = lags.lagged(past.smooth, past.steps, past.steps + past.ahead, period, WEEKS)
     mean = _mean(weeks, 2)
     # Growth makes the last month lag behind: lift it by what the last week gained on it.
     day = lags.period_steps(DAY_MS, past.step_ms) or 1

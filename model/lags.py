@@ -20,6 +20,9 @@ DAY_MS = 86_400_000
 WEEK_MS = 7 * DAY_MS
 DENSE_SAMPLES_A_DAY = 144
 MAX_SMOOTHING_RADIUS = 20
+MAX_HISTORY_STEPS = 2_880
+"""Most samples that one window brings into a model, whatever is stored or sent: thirty days of
+quarter hours. Training draws histories up to the same bound."""
 
 
 class LagMoments(NamedTuple):

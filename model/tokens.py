@@ -14,6 +14,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 
 import torch
 from torch import Tensor
@@ -21,13 +22,12 @@ from torch import Tensor
 from model import copies, lags, scaling
 from model.calendar import CALENDAR_WIDTH
 from model.config import ForecasterConfig
-from model.copies import MONTH_DAYS, Copies, Past
+from model.copies import MONTH_DAYS, RECENT_LENGTHS, Copies, Past
 from model.lags import DAY_MS, WEEK_MS
 from model.planned import input_width, planned_part
 from model.scaling import ScaleStats
 
 RECENT_STEPS = 16
-RECENT_MEANS = (16, 64, 256)
 MONTH_LEVELS = (0.1, 0.5, 0.9)
 ZERO_CENTRED_SIZE = 0.03
 """Of the mean size: what is smaller counts by its difference, what is greater by its ratio."""
@@ -93,6 +93,14 @@ class _Draft:
     stats: ScaleStats
     context_patches: int
     future_patches: int
+
+    @cached_property
+    def month(self) -> Tensor | None:
+        """(B, K, M, 28) the last days at the time of each future sample, if days are a season."""
+        period = lags.period_steps(DAY_MS, self.series.step_ms)
+        if period is None:
+            return None
+        return lags.lagged(self.smooth, self.scaled.shape[-1], self.last, period, MONTH_DAYS)
 
     @property
     def first(self) -> int:
@@ -161,6 +169,7 @@ def _past(draft: _Draft) -> Past:
     return Past(
         scaled=draft.scaled,
         smooth=draft.smooth,
+        month=draft.month,
         zero=_scaled_zero(draft.stats).clamp(-8, 8),
         context_steps=draft.context_patches * config.patch,
         event_share=planned_part(planned, config.patch, "event_share").flatten(1),
@@ -179,7 +188,7 @@ def token_width(config: ForecasterConfig) -> int:
         "day_mean": 3 * config.patch,
         "week_mean": 3 * config.patch,
         "month_mean": 2 * config.patch,
-        "recent": 2 * RECENT_STEPS + len(RECENT_MEANS),
+        "recent": 2 * RECENT_STEPS + len(RECENT_LENGTHS),
         "calendar": CALENDAR_WIDTH,
         "scalars": SCALARS,
         "planned": input_width(config.patch),
@@ -219,12 +228,10 @@ def _mean(draft: _Draft, history: Tensor, period_ms: int, repeats: int) -> Tenso
 
 
 def _month_mean(draft: _Draft) -> Tensor:
-    period = lags.period_steps(DAY_MS, draft.series.step_ms)
-    patch = draft.config.patch
-    if period is None:
-        return draft.future_only(draft.scaled.new_zeros(*draft.scaled.shape[:-1], 2 * patch))
-    steps = draft.scaled.shape[-1]
-    found = lags.moments(lags.lagged(draft.smooth, steps, draft.last, period, MONTH_DAYS))
+    if draft.month is None:
+        width = 2 * draft.config.patch
+        return draft.future_only(draft.scaled.new_zeros(*draft.scaled.shape[:-1], width))
+    found = lags.moments(draft.month)
     parts = [draft.patched(found.mean), draft.patched(found.seen_ratio)]
     return draft.future_only(torch.cat(parts, dim=-1))
 
@@ -235,14 +242,10 @@ def _month_quantiles(draft: _Draft) -> Tensor:
     The second is centred on zero instead of the mean: the small values of quiet hours lie close
     together in the first, and heavy tails make their means say little.
     """
-    period = lags.period_steps(DAY_MS, draft.series.step_ms)
-    patch, levels = draft.config.patch, len(MONTH_LEVELS)
-    if period is None:
-        width = 2 * levels * patch
+    if draft.month is None:
+        width = 2 * len(MONTH_LEVELS) * draft.config.patch
         return draft.future_only(draft.scaled.new_zeros(*draft.scaled.shape[:-1], width))
-    steps = draft.scaled.shape[-1]
-    days = lags.lagged(draft.smooth, steps, draft.last, period, MONTH_DAYS)
-    found = lags.quantiles(days, MONTH_LEVELS)  # (B, K, M, L)
+    found = lags.quantiles(draft.month, MONTH_LEVELS)  # (B, K, M, L)
     size = ZERO_CENTRED_SIZE * draft.series.values.double().abs().nanmean(-1)  # (B, K)
     size = torch.where(size > 0, size, 1.0)[..., None, None]
     values = scaling.unscale(found, draft.stats)
@@ -253,11 +256,11 @@ def _month_quantiles(draft: _Draft) -> Tensor:
 
 def _recent(draft: _Draft) -> Tensor:
     context = draft.scaled[..., draft.first :]
-    means = [lags.moments(context[..., -length:]).mean[..., None] for length in RECENT_MEANS]
-    last = _with_mask(context[..., -RECENT_STEPS:])
-    missing = 2 * RECENT_STEPS - last.shape[-1]
-    last = torch.nn.functional.pad(last, (missing, 0))
-    return draft.future_only(torch.cat([last, *means], dim=-1))
+    means = [lags.moments(context[..., -length:]).mean[..., None] for length in RECENT_LENGTHS]
+    last = context[..., -RECENT_STEPS:]
+    lacking = RECENT_STEPS - last.shape[-1]
+    last = torch.nn.functional.pad(last, (lacking, 0), value=torch.nan)
+    return draft.future_only(torch.cat([_with_mask(last), *means], dim=-1))
 
 
 def _calendar(draft: _Draft) -> Tensor:

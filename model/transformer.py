@@ -28,7 +28,7 @@ from model.checkpoint import Checkpoint
 from model.config import ForecasterConfig
 from model.conformity import conformity, limits_in_model_space
 from model.errors import HorizonError
-from model.lags import WEEK_MS
+from model.lags import MAX_HISTORY_STEPS, WEEK_MS
 from model.planned import planned_inputs
 from model.predictor import ContextSpan, Forecast, ModelIdentity, Rung
 from model.quantiles import as_float32, at_levels, check_levels, within_limits
@@ -39,8 +39,6 @@ MAX_BATCH_SERIES = 512
 
 LAG_WEEKS = 4
 FEWEST_SAMPLES = 2
-MAX_HISTORY_STEPS = 6_000
-"""Bound on what one window may bring into the model, whatever is stored or sent."""
 
 
 class TransformerPredictor:

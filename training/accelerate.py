@@ -37,12 +37,14 @@ class _HalfProduct(torch.autograd.Function):
         return out.reshape(*x.shape[:-1], -1)
 
     @staticmethod
-    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, Tensor, Tensor | None]:
+    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, Tensor, Tensor | None]:
         """Gradients of x, weight and bias."""
         rows, half = ctx.saved_tensors
         gradient = gradients[0].reshape(-1, gradients[0].shape[-1])  # (M, O)
         upstream = gradient.bfloat16()
-        of_x = (upstream @ half).float().reshape(ctx.shape)
+        of_x = None
+        if ctx.needs_input_grad[0]:  # not so for the inputs of the tokens, the widest of all
+            of_x = (upstream @ half).float().reshape(ctx.shape)
         of_weight = (upstream.t() @ rows).float()
         return of_x, of_weight, gradient.sum(0) if ctx.has_bias else None
 

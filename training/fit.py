@@ -122,6 +122,7 @@ class FitResult:
         stopped_early: Whether patience ended the run before its schedule did.
         best_loss: Validation loss of `weights`.
         losses: Validation losses as (step, loss); one of step 0 where the run began from weights.
+        cpu_seconds: Processor time of the run, over all processes that it took.
     """
 
     weights: dict[str, Tensor]
@@ -130,6 +131,7 @@ class FitResult:
     stopped_early: bool
     best_loss: float
     losses: Sequence[tuple[int, float]] = field(default_factory=list)
+    cpu_seconds: float = 0.0
 
 
 def run_fingerprint(
@@ -265,6 +267,7 @@ class _Run:
         self.smoothed_loss = math.nan
         self.started_at = time.monotonic()
         self.started_step = state.step
+        self.earlier_cpu_seconds = state.cpu_seconds - time.process_time()
 
     def until_done(self, save: Callable[[], None]) -> FitResult:
         """Step, judge and save until the end; the result is the best average."""
@@ -279,6 +282,7 @@ class _Run:
                 save()
                 saved_at = time.monotonic()
         save()
+        self.snapshot()
         return FitResult(
             weights=state.best,
             last=state.average,
@@ -286,12 +290,14 @@ class _Run:
             stopped_early=state.step < config.steps,
             best_loss=state.best_loss,
             losses=state.losses,
+            cpu_seconds=state.cpu_seconds,
         )
 
     def snapshot(self) -> RunState:
         """The state with the current weights and moments in it."""
         self.state.weights = dict(self.forecaster.state_dict())
         self.state.moments = optimiser_moments(self.optimiser, self.parameters)
+        self.state.cpu_seconds = self.earlier_cpu_seconds + time.process_time()
         return self.state
 
     def _step(self) -> None:

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import json
 import math
-import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
@@ -27,7 +26,7 @@ from training.dataset import earlier_parts, latest_end, windows_digest
 from training.errors import DataError
 from training.fit import FitConfig, Progress, fit
 from training.source import MixedSource, Source, SyntheticSource, WindowSource
-from training.synthetic import BatchSpec
+from training.synthetic import GENERATOR, BatchSpec
 
 RECORDED_RATIO = 0.13
 """Share of batches from recordings, where there are any."""
@@ -160,14 +159,13 @@ def pretrain(
     # Before the first step, since recordings too short to calibrate on are refused here.
     calibrating = _mixed(held_out, windows, config, catalogue, last_ratio=CALIBRATION_RATIO)
     settings = options.recipe.fit(options.seed, compiled=options.compiled)
-    began = time.process_time()
     result = fit(
         settings,
         config,
         _mixed(SyntheticSource(config, spec), teaching, config, catalogue),
         held_out,
         state_path=options.state_path,
-        data=("pretrain", json.dumps(asdict(spec)), str(RECORDED_RATIO), digest),
+        data=("pretrain", GENERATOR, json.dumps(asdict(spec)), str(RECORDED_RATIO), digest),
         on_progress=on_progress,
     )
     checkpoint = Checkpoint(
@@ -188,11 +186,12 @@ def pretrain(
             "excluded_cells": list(options.selection.exclude),
             "recorded_ratio": RECORDED_RATIO if windows else 0.0,
             "calibration_ratio": CALIBRATION_RATIO,
+            "generator": GENERATOR,
             "synthetic": asdict(spec),
             "fit": asdict(settings),
             "steps": result.steps,
             "validation_losses": [list(entry) for entry in result.losses],
-            "cpu_seconds_in_last_process": round(time.process_time() - began),
+            "cpu_seconds": round(result.cpu_seconds),
             "torch": torch.__version__,
             "limits": LIMITS,
         },

@@ -8,16 +8,16 @@ one.
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import torch
 from safetensors import SafetensorError, safe_open
-from safetensors.torch import save_file
+from safetensors.torch import save
 from torch import Tensor
 
+from model.checkpoint import replace_file
 from training.errors import ResumeError
 
 FORMAT = "rancast-run/1"
@@ -36,6 +36,7 @@ class RunState:
         stale_evaluations: Validations since `best`.
         moments: Adam's first and second moments by `first.NAME` and `second.NAME`.
         losses: Validation losses so far as (step, loss).
+        cpu_seconds: Processor time spent so far, over all processes of the run.
     """
 
     step: int
@@ -46,10 +47,15 @@ class RunState:
     stale_evaluations: int = 0
     moments: dict[str, Tensor] = field(default_factory=dict)
     losses: list[tuple[int, float]] = field(default_factory=list)
+    cpu_seconds: float = 0.0
 
 
 def save_state(state: RunState, path: Path, fingerprint: str) -> None:
-    """Write the state; `fingerprint` names the run's configuration and data."""
+    """Write the state; `fingerprint` names the run's configuration and data.
+
+    Raises:
+        OSError: It cannot be written; what was there stays.
+    """
     tensors = {
         f"{part}/{name}": tensor.detach().contiguous().clone()
         for part in ("weights", "average", "best", "moments")
@@ -60,15 +66,11 @@ def save_state(state: RunState, path: Path, fingerprint: str) -> None:
         "best_loss": state.best_loss,
         "stale_evaluations": state.stale_evaluations,
         "losses": state.losses,
+        "cpu_seconds": state.cpu_seconds,
     }
-    partial = path.with_name(f"{path.name}.partial")
-    path.parent.mkdir(parents=True, exist_ok=True)
-    save_file(
-        tensors,
-        partial,
-        metadata={"format": FORMAT, "fingerprint": fingerprint, "story": json.dumps(story)},
-    )
-    os.replace(partial, path)
+    metadata = {"format": FORMAT, "fingerprint": fingerprint, "story": json.dumps(story)}
+    # Through bytes, because the library's own writing tells of a full disk by an error of its own.
+    replace_file(path, save(tensors, metadata=metadata))
 
 
 def load_state(path: Path, fingerprint: str) -> RunState | None:
@@ -100,6 +102,7 @@ def load_state(path: Path, fingerprint: str) -> RunState | None:
         stale_evaluations=story["stale_evaluations"],
         moments=_part(tensors, "moments"),
         losses=[(int(step), float(loss)) for step, loss in story["losses"]],
+        cpu_seconds=story["cpu_seconds"],
     )
 
 

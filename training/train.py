@@ -7,7 +7,6 @@ judges and never teaches, and the checkpoint says what it was made of.
 from __future__ import annotations
 
 import json
-import time
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
@@ -25,7 +24,7 @@ from training.dataset import earlier_parts, latest_end, windows_digest
 from training.errors import DataError
 from training.fit import FitConfig, FitResult, Progress, fit
 from training.source import MixedSource, Source, SyntheticSource, WindowSource
-from training.synthetic import BatchSpec
+from training.synthetic import GENERATOR, BatchSpec
 
 
 @dataclass(frozen=True)
@@ -112,7 +111,6 @@ def train(
     torch.set_num_threads(options.threads)
     config = PRESETS[options.preset]
     material = _material(options, config, catalogue, on_error)
-    began = time.monotonic()
     result = fit(
         options.fit,
         config,
@@ -122,8 +120,7 @@ def train(
         data=material.digests,
         on_progress=on_progress,
     )
-    story = {**material.story, "seconds_in_last_process": round(time.monotonic() - began, 1)}
-    checkpoint = assemble(options, config, catalogue, result, story)
+    checkpoint = assemble(options, config, catalogue, result, material.story)
     save_checkpoint(checkpoint, options.out)
     options.state_path.unlink(missing_ok=True)
     return checkpoint
@@ -150,6 +147,7 @@ def assemble(
             "fit": asdict(options.fit),
             "steps": result.steps,
             "stopped_early": result.stopped_early,
+            "cpu_seconds": round(result.cpu_seconds),
             "best_validation_loss": result.best_loss,
             "validation_losses": [list(entry) for entry in result.losses],
             "torch": torch.__version__,
@@ -170,14 +168,14 @@ def _material(
         patch=config.patch,
     )
     synthetic = SyntheticSource(config, spec)
-    batches = (json.dumps(asdict(spec)), f"catalogue {catalogue.version}")
+    batches = (GENERATOR, json.dumps(asdict(spec)), f"catalogue {catalogue.version}")
     if not options.data:
         held_out = SyntheticSource(config, replace(spec, held_out=True))
         return _Material(
             synthetic,
             held_out,
             ("synthetic", *batches),
-            {"data": ["synthetic cells"], "synthetic": asdict(spec)},
+            {"data": ["synthetic cells"], "generator": GENERATOR, "synthetic": asdict(spec)},
         )
     check_country(options.selection.country)
     windows = load_windows(options.data, options.selection, catalogue, on_error)
@@ -210,6 +208,7 @@ def _material(
         "time_zone": options.selection.reading.time_zone,
         "country": options.selection.country,
         "keep_suspect": options.selection.reading.keep_suspect,
+        "generator": GENERATOR,
         "synthetic": asdict(spec),
         "synthetic_ratio": options.synthetic_ratio,
         "validation_ratio": options.validation_ratio,

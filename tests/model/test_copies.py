@@ -10,6 +10,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
+from model import lags
 from model.config import COPY_CANDIDATES as CANDIDATES
 from model.copies import Past, candidates
 
@@ -28,12 +29,15 @@ def past_of(
 ) -> Past:
     """What candidates are taken from, of (B, K, T); event hours are counted from the origin."""
     steps = min(context, scaled.shape[-1])
+    steps_in_all = scaled.shape[-1]
+    last, day = steps_in_all + ahead, lags.period_steps(DAY_MS, step_ms)
     share = torch.zeros(len(scaled), steps + ahead)
     share[:, [steps + hour for hour in event_hours]] = 1
     sundays = torch.zeros(ahead) if sunday_days is None else torch.tensor(sunday_days)
     return Past(
         scaled=scaled,
         smooth=scaled,
+        month=None if day is None else lags.lagged(scaled, steps_in_all, last, day, 28),
         zero=torch.full(scaled.shape[:2], -2.0),
         context_steps=steps,
         event_share=share,

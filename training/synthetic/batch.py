@@ -13,6 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from model.lags import MAX_HISTORY_STEPS
 from training.synthetic.correlate import congestion, correlate
 from training.synthetic.family import draw_activity, draw_families
 from training.synthetic.faults import add_faults
@@ -42,7 +43,7 @@ class BatchSpec:
     series: int = 32
     max_kpis: int = 4
     max_context_steps: int = 768
-    max_history_steps: int = 1440
+    max_history_steps: int = MAX_HISTORY_STEPS
     max_horizon: int = 192
     patch: int = 16
     held_out: bool = False

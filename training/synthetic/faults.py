@@ -14,7 +14,7 @@ from training.synthetic.filters import chance, log_uniform
 
 RANDOM_SHARE = 0.25
 BLOCK_SHARE = 0.15
-OUTAGE_SHARE = 0.12
+OUTAGE_SHARE = 0.18
 TRAILING_SHARE = 0.05
 SHORT_SHARE = 0.15
 COUNTER_SHARE = 0.05

@@ -34,7 +34,7 @@ class Planned:
         holidays: (B, D) days that are public holidays.
         event_load: (B, L) 0..1, how far an event is under way.
         told_holidays: (B, D) the holidays that are told.
-        told_events: (B, L) 1 while a told event lasts.
+        told_events: (B, L) share of each sample that told events cover.
     """
 
     first_day: NDArray[np.int64]
@@ -85,7 +85,7 @@ def draw_planned(
 def _events(
     rng: np.random.Generator, step_ms: int, start_ms: NDArray[np.int64], days: int, length: int
 ) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
-    """(V, L) load of the events of V venues, and 1 while one lasts; at most one a day begins."""
+    """(V, L) load of V venues' events, and the share that they cover; at most one a day begins."""
     venues = len(start_ms)
     held = rng.random((venues, days)) < log_uniform(rng, 0.05, 0.4, (venues, 1))
     usual = rng.uniform(_FIRST_HOUR, _LAST_HOUR, (venues, 1))
@@ -105,5 +105,7 @@ def _events(
         # People come early and leave late: half an hour of ramp lies outside the planned time.
         inside = np.minimum(since + DAY_MS / 48, span_ms + DAY_MS / 48 - since) / (DAY_MS / 24)
         load = np.maximum(load, strong * np.clip(inside, 0.0, 1.0))
-        lasting = np.maximum(lasting, (strong > 0) & (since >= 0) & (since < span_ms))
-    return load.astype(np.float32), lasting.astype(np.float32)
+        half_ms = step_ms / 2
+        covered = np.minimum(since + half_ms, span_ms) - np.maximum(since - half_ms, 0.0)
+        lasting += (strong > 0) * np.clip(covered / step_ms, 0.0, 1.0)
+    return load.astype(np.float32), np.minimum(lasting, 1.0).astype(np.float32)

@@ -65,7 +65,7 @@ _LEAST_CONTEXT_PATCHES = 4
 _LEAST_CONTEXT_STEPS = 32
 _LONG_HISTORY_SHARES: Mapping[Regime, float] = {
     Regime.HOUR: 0.5,
-    Regime.MINUTE: 0.35,
+    Regime.MINUTE: 0.5,
     Regime.SECOND: 0.0,
     Regime.DAY: 0.0,
 }
@@ -184,9 +184,8 @@ def draw_timing(
         context = int(np.exp(rng.uniform(np.log(least_context), np.log(most_context + 1))))
     history = context
     if rng.random() < _LONG_HISTORY_SHARES[regime]:
-        history = int(
-            rng.integers(context, max(context, max_history_steps // patch), endpoint=True)
-        )
+        most_history = max(context, max_history_steps // patch)
+        history = int(np.exp(rng.uniform(np.log(context), np.log(most_history + 1))))
     horizon = int(np.exp(rng.uniform(0.0, np.log(max_horizon // patch + 1))))
     return Timing(regime, step_ms, context * patch, history * patch, horizon * patch)
 

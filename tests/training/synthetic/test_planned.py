@@ -69,21 +69,25 @@ def _dilated(flags: np.ndarray) -> np.ndarray:
 def test_a_venue_has_an_event_now_and_then(hourly):
     venues = hourly.event_load.any(axis=1)
     assert 0.05 < venues.mean() < 0.5
-    by_day = hourly.told_events.reshape(CELLS, 60, 24).any(axis=2)[hourly.told_events.any(axis=1)]
+    lasting = hourly.told_events > 0.5
+    by_day = lasting.reshape(CELLS, 60, 24).any(axis=2)[lasting.any(axis=1)]
     assert 0.03 < by_day.mean() < 0.4
     assert by_day.mean(axis=1).max() < 0.75
 
 
 def test_events_last_one_to_five_hours_and_begin_by_day():
     minutes = _planned(Regime.MINUTE, 10 * MINUTE_MS, length=144 * 7)
-    flags = np.pad(minutes.told_events > 0, ((0, 0), (1, 1)))
+    flags = np.pad(minutes.told_events > 0.5, ((0, 0), (1, 1)))
     edges = np.diff(flags.astype(np.int8), axis=1)
     begin, end = np.argwhere(edges == 1), np.argwhere(edges == -1)
     inside = (begin[:, 1] > 0) & (end[:, 1] < 144 * 7)
     hours = (end - begin)[inside, 1] / 6
     assert 0.9 < hours.min() < 2
     assert 3.5 < np.percentile(hours, 90) < 5.2
-    assert set(np.unique(minutes.told_events)) == {0, 1}
+    whole = (minutes.told_events == 0) | (minutes.told_events == 1)
+    assert whole.mean() > 0.9  # the others are shares, where an event begins or ends
+    assert minutes.told_events.min() >= 0
+    assert minutes.told_events.max() <= 1
 
 
 @pytest.mark.parametrize(
