@@ -41,8 +41,8 @@ class Regime(StrEnum):
 
 REGIME_SHARES: Mapping[Regime, float] = {
     Regime.HOUR: 0.42,
-    Regime.MINUTE: 0.28,
-    Regime.SECOND: 0.26,
+    Regime.MINUTE: 0.34,
+    Regime.SECOND: 0.20,
     Regime.DAY: 0.04,
 }
 
