@@ -20,7 +20,7 @@ from kpi.catalogue import Catalogue
 from kpi.window import KpiWindow
 from model.errors import HorizonError
 from model.predictor import Forecast, ModelIdentity, Predictor
-from model.quantiles import as_float32
+from model.quantiles import as_float32, check_levels
 
 MOST_STRETCHES = 4
 MEDIAN = 0.5
@@ -59,6 +59,7 @@ class Rollout:
             raise HorizonError(
                 f"expected a horizon of 1 to {self.max_horizon} steps, got {horizon}"
             )
+        check_levels(levels, *self.level_range)
         inner_levels = sorted({*levels, MEDIAN})
         asked = [inner_levels.index(level) for level in levels]
         middle = inner_levels.index(MEDIAN)

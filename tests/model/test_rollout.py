@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from model.errors import HorizonError
+from model.errors import HorizonError, LevelError
 from model.rollout import MOST_STRETCHES, Rollout
 
 
@@ -79,3 +79,10 @@ def test_a_silent_kpi_does_not_move_the_others(rollout, predictor, make_window):
 def test_a_horizon_out_of_range_is_refused_with_the_range(rollout, make_window):
     with pytest.raises(HorizonError, match=f"1 to {rollout.max_horizon} steps"):
         rollout.predict([make_window()], rollout.max_horizon + 1, (0.1, 0.9))
+
+
+@pytest.mark.parametrize("levels", [(), (0.9, 0.1), (0.1, 0.1), (0.01, 0.5)])
+def test_levels_are_refused_as_in_one_pass(rollout, predictor, make_window, levels):
+    for horizon in (predictor.max_horizon, predictor.max_horizon + 1):
+        with pytest.raises(LevelError):
+            rollout.predict([make_window()], horizon, levels)
