@@ -122,7 +122,8 @@ class Calibration:
     def over(self, earlier: Calibration | None) -> Calibration:
         """This calibration, with the kinds of which it knows nothing as `earlier` has them.
 
-        Only for the same weights; one of other levels or buckets is left aside.
+        The provenance says under `kept` what each of these was learnt from. Only for the same
+        weights; one of other levels or buckets is left aside.
         """
         alike = earlier is not None and (earlier.levels, earlier.first_steps) == (
             self.levels,
@@ -130,7 +131,7 @@ class Calibration:
         )
         if earlier is None or not alike:
             return self
-        kept = sorted(earlier.shifts.keys() - self.shifts.keys())
+        kept = [*sorted(earlier.shifts.keys() - self.shifts.keys()), "other"]
         return Calibration(
             levels=self.levels,
             first_steps=self.first_steps,
@@ -139,7 +140,7 @@ class Calibration:
             counts={**earlier.counts, **self.counts},
             provenance={
                 **self.provenance,
-                "kept": {"kinds": kept, "provenance": dict(earlier.provenance)},
+                "kept": {name: _story_of(name, earlier.provenance) for name in kept},
             },
             method=self.method,
         )
@@ -216,6 +217,16 @@ def _width(within: Tensor, levels: Sequence[float]) -> Tensor:
 
 def _nearest(levels: Sequence[float], wanted: float) -> int:
     return min(range(len(levels)), key=lambda place: abs(levels[place] - wanted))
+
+
+def _story_of(name: str, provenance: Mapping[str, Any]) -> dict[str, Any]:
+    """What the shifts of a kind, or the others, were learnt from.
+
+    Flat, so that the card of a checkpoint that is calibrated every week does not grow.
+    """
+    kept = provenance.get("kept", {})
+    own = {key: value for key, value in provenance.items() if key != "kept"}
+    return dict(kept.get(name, own))
 
 
 def _rows(rows: Any) -> Shifts:

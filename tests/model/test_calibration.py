@@ -186,7 +186,27 @@ def test_kinds_that_a_new_calibration_did_not_see_are_kept():
     assert found.counts == {"gauge": (7, 9), "percent": (3, 3)}
     assert found.provenance == {
         "data": "sha256:1",
-        "kept": {"kinds": ["percent"], "provenance": {"data": "sha256:0"}},
+        "kept": {"percent": {"data": "sha256:0"}, "other": {"data": "sha256:0"}},
+    }
+
+
+def test_the_story_of_what_is_kept_does_not_grow_with_every_calibration():
+    rows = ((0.0,) * 3, (0.0,) * 3)
+    found = calibration(shifts={"delay": rows}, counts={}, provenance={"data": "first"})
+    for week in range(5):
+        found = calibration(provenance={"data": f"gauges {week}"}).over(found)
+        percent = calibration(
+            shifts={"percent": rows}, counts={}, provenance={"data": f"percents {week}"}
+        )
+        found = percent.over(found)
+    assert set(found.shifts) == {"delay", "gauge", "percent"}
+    assert found.provenance == {
+        "data": "percents 4",
+        "kept": {
+            "delay": {"data": "first"},
+            "gauge": {"data": "gauges 4"},
+            "other": {"data": "first"},
+        },
     }
 
 

@@ -60,7 +60,7 @@ def test_kinds_that_the_data_lack_keep_what_they_had(run, checkpoint, tiny_confi
     _, found = run("--max-origins", "80", base=replace(checkpoint, calibration=kept))
     assert found.calibration.shifts["delay"] == rows
     assert found.calibration.shifts["percent"] != rows
-    assert found.calibration.provenance["kept"]["kinds"] == ["delay"]
+    assert found.calibration.provenance["kept"]["delay"] == {"data": "old"}
 
 
 def test_a_history_too_short_is_one_line_and_writes_nothing(run):
