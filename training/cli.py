@@ -97,10 +97,16 @@ def shown_training(
         else:
             yield partial(_line, console)
     except KeyboardInterrupt:
+        say_stopped(console, state_path)
+        raise
+
+
+def say_stopped(console: Console, state_path: Path) -> None:
+    """Say where a run that was stopped by hand goes on from, where it kept a state."""
+    if state_path.exists():
         console.print(
             f"stopped; the same command goes on from {state_path}", markup=False, highlight=False
         )
-        raise
 
 
 @contextmanager

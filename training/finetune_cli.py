@@ -13,7 +13,7 @@ from rich.table import Table
 
 from kpi.catalogue import Catalogue
 from model.accuracy import shown
-from training.cli import Unreadable, named
+from training.cli import Unreadable, named, say_stopped
 from training.finetune import FinetuneOptions, finetune, verdict
 from training.fit import Progress
 from training.tuning import Tuned
@@ -60,12 +60,7 @@ def finetune_with_progress(options: FinetuneOptions, catalogue: Catalogue, conso
                 show,
             )
         except KeyboardInterrupt:
-            if options.state_path.exists():
-                console.print(
-                    f"stopped; the same command goes on from {options.state_path}",
-                    markup=False,
-                    highlight=False,
-                )
+            say_stopped(console, options.state_path)
             raise
     console.print(scores_table(result.tuned))
     console.print(f"weights: {verdict(result.tuned)}", markup=False, highlight=False)

@@ -41,6 +41,7 @@ def test_the_bar_shows_loss_speed_and_time_left(options, catalogue, console, mon
 
 def test_a_stopped_run_says_how_to_go_on(options, catalogue, console, monkeypatch):
     def train(*_):
+        options.state_path.touch()
         raise KeyboardInterrupt
 
     monkeypatch.setattr("training.cli.train", train)
@@ -50,6 +51,18 @@ def test_a_stopped_run_says_how_to_go_on(options, catalogue, console, monkeypatc
     assert "the same command goes on from" in text
     assert options.state_path.name in text.replace("\n", "")
     assert "written" not in text
+
+
+def test_a_run_stopped_before_its_first_state_promises_nothing(
+    options, catalogue, console, monkeypatch
+):
+    def train(*_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("training.cli.train", train)
+    with pytest.raises(KeyboardInterrupt):
+        train_with_progress(options, catalogue, console)
+    assert "goes on from" not in console.export_text()
 
 
 def test_a_log_file_gets_a_line_now_and_then(options, catalogue, monkeypatch):
