@@ -24,7 +24,7 @@ from kpi.options import (
 
 
 def calibrate(
-    checkpoint: Annotated[Path, typer.Argument(help="Checkpoint to calibrate.")],
+    checkpoint: Annotated[Path, typer.Argument(help="File to calibrate, or rancast-small.")],
     data: Paths,
     out: Annotated[Path, typer.Option(help="Checkpoint to write (.safetensors).")],
     calibration: Annotated[

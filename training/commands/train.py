@@ -28,7 +28,7 @@ def train(
         list[Path] | None,
         typer.Argument(help="PM files, tables, directories; none: synthetic cells only."),
     ] = None,
-    preset: Annotated[str, typer.Option(help="Shape of the forecaster: nano, small.")] = "small",
+    preset: Annotated[str, typer.Option(help="Shape of the model: nano, small, base.")] = "small",
     version: Annotated[str, typer.Option(help="Version that the checkpoint bears.")] = "0.1.0",
     synthetic: Annotated[float, typer.Option(help="Share of synthetic batches, 0 to 1.")] = 0.5,
     steps: Annotated[int, typer.Option(help="Optimiser steps of the schedule.")] = 2000,
