@@ -9,7 +9,7 @@ Axis legend: K KPIs, T samples, H steps of the horizon, Q quantile levels.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -21,7 +21,7 @@ from model.calibration import Calibration
 from model.checkpoint import Checkpoint
 from model.conformity import conformity
 from model.transformer import TransformerPredictor
-from training.dataset import cut_in_time, latest_end, windows_digest
+from training.dataset import cut_in_time, known_at, latest_end, windows_digest
 from training.errors import DataError
 from training.scores import GROUPS, ScoreSample
 from training.source import Source
@@ -218,13 +218,7 @@ class Origins:
             yield begin + len(chunk), [self._origin(*place) for place in chunk]
 
     def _origin(self, window: KpiWindow, position: int, group: int) -> Origin:
-        begin = max(0, position - (self._history_steps or position))
-        past = replace(
-            window,
-            values=window.values[:, begin:position],
-            start_ms=window.start_ms + begin * window.step_ms,
-        )
         future = np.full((len(window.kpis), self.horizon), np.nan, dtype=np.float32)
         coming = window.values[:, position : position + self.horizon]
         future[:, : coming.shape[1]] = coming
-        return Origin(past, future, group)
+        return Origin(known_at(window, position, self._history_steps), future, group)

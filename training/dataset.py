@@ -6,7 +6,10 @@ import hashlib
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
 
+from kpi.history import Selection
 from kpi.window import KpiWindow
 
 
@@ -17,10 +20,53 @@ def cut_in_time(window: KpiWindow, last_ratio: float) -> int:
 
 def earlier_parts(windows: Sequence[KpiWindow], last_ratio: float) -> list[KpiWindow]:
     """Each window up to its cut."""
-    return [
-        replace(window, values=window.values[:, : cut_in_time(window, last_ratio)])
-        for window in windows
-    ]
+    return [known_at(window, cut_in_time(window, last_ratio)) for window in windows]
+
+
+def known_at(window: KpiWindow, origin: int, history_steps: int | None = None) -> KpiWindow:
+    """The samples before a position; what is planned after it is known too.
+
+    Args:
+        window: Recorded cell.
+        origin: Position of the first sample that is not known yet.
+        history_steps: Most samples that are kept, all by default.
+    """
+    first = 0 if history_steps is None else max(0, origin - history_steps)
+    return replace(
+        window,
+        start_ms=window.start_ms + first * window.step_ms,
+        values=window.values[:, first:origin],
+    )
+
+
+def data_card(
+    paths: Sequence[Path],
+    selection: Selection,
+    windows: Sequence[KpiWindow],
+    taught: Sequence[KpiWindow] | None = None,
+) -> dict[str, Any]:
+    """What a checkpoint's card says of its recordings, in plain values.
+
+    Args:
+        paths: Files and directories.
+        selection: What was taken from them.
+        windows: What that gave, at least one.
+        taught: The parts of it that taught or calibrated, all by default.
+    """
+    return {
+        "data": [path.name for path in paths],
+        "data_digest": windows_digest(windows),
+        "data_until": latest_end(taught or windows),
+        "cells": len({window.cell for window in windows}),
+        "kpis": sorted({name for window in windows for name in window.kpis}),
+        "selected_kpis": list(selection.kpis),
+        "selected_cells": list(selection.cells),
+        "excluded_cells": list(selection.exclude),
+        "step_seconds": sorted({window.step_seconds for window in windows}),
+        "time_zone": selection.reading.time_zone,
+        "country": selection.country,
+        "keep_suspect": selection.reading.keep_suspect,
+    }
 
 
 def latest_end(windows: Sequence[KpiWindow]) -> str:

@@ -24,7 +24,7 @@ from model.checkpoint import Checkpoint, load_checkpoint, save_checkpoint
 from model.holidays import check_country
 from model.pretrained import find_checkpoint
 from training.calibrate import MIN_CONTEXT_STEPS, CalibrateConfig, fit_calibration
-from training.dataset import latest_end, windows_digest
+from training.dataset import data_card
 from training.errors import DataError
 from training.fit import Progress
 from training.tuning import TuneConfig, Tuned, forget, tune
@@ -160,7 +160,7 @@ def assemble(
             },
             "weights": verdict(tuned),
             "tuned_share": tuned.share,
-            **data_card(options, windows),
+            **data_card(options.data, options.selection, windows),
             "tune": asdict(options.tune),
             "fit": asdict(tuned.fit),
             "steps": tuned.result.steps,
@@ -195,24 +195,6 @@ def calibrated(
     except DataError as error:
         return replace(checkpoint, training={**checkpoint.training, "calibration": str(error)})
     return replace(checkpoint, calibration=found.over(checkpoint.calibration))
-
-
-def data_card(options: FinetuneOptions, windows: Sequence[KpiWindow]) -> dict[str, Any]:
-    """What the data were, in plain values."""
-    return {
-        "data": [path.name for path in options.data],
-        "data_digest": windows_digest(windows),
-        "data_until": latest_end(windows),
-        "cells": len({window.cell for window in windows}),
-        "kpis": sorted({name for window in windows for name in window.kpis}),
-        "selected_kpis": list(options.selection.kpis),
-        "selected_cells": list(options.selection.cells),
-        "excluded_cells": list(options.selection.exclude),
-        "step_seconds": sorted({window.step_seconds for window in windows}),
-        "time_zone": options.selection.reading.time_zone,
-        "country": options.selection.country,
-        "keep_suspect": options.selection.reading.keep_suspect,
-    }
 
 
 def comparison_card(tuned: Tuned) -> dict[str, Any]:

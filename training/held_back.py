@@ -28,7 +28,7 @@ from kpi.window import KpiWindow
 from model.accuracy import Accuracy, measure
 from model.lags import DAY_MS
 from model.predictor import Predictor
-from training.dataset import cut_in_time
+from training.dataset import cut_in_time, earlier_parts, known_at
 from training.errors import DataError
 
 LEVELS = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9)
@@ -46,8 +46,8 @@ ENOUGH_ORIGINS = 200
 MOST_ORIGINS = 600
 CHUNK_WINDOWS = 64
 SURE_ERRORS = 1.65
-"""Standard errors that a gain has to exceed. The error of so few blocks is uncertain itself (Student's
-t): where nothing is gained, one in twelve exceeds it with 8 blocks, and one in nine with 4."""
+"""Standard errors that a gain has to exceed. With so few blocks they are uncertain themselves
+(Student's t): where nothing is gained, one in twelve does with 8 blocks, and one in nine with 4."""
 
 
 @dataclass(frozen=True)
@@ -92,7 +92,7 @@ def split_in_time(
         tune, held = ordered[:count], ordered[count:]
         return TimeSplit(tune, held, 1.0, _days(tune), _days(held))
     share = ratio or _usual_ratio(windows, least_steps)
-    tune = [replace(w, values=w.values[:, : cut_in_time(w, share)]) for w in windows]
+    tune = earlier_parts(windows, share)
     ends = [replace(w, values=w.values[:, cut_in_time(w, share) :]) for w in windows]
     return TimeSplit(tune, list(windows), share, _days(tune), _days(ends))
 
@@ -256,7 +256,9 @@ class HeldBack:
             chunk = [self.cuts[place] for place in places[begin : begin + CHUNK_WINDOWS]]
             for (window, origin), forecast in zip(
                 chunk,
-                predictor.predict([self._past(*cut) for cut in chunk], self.horizon, LEVELS),
+                predictor.predict(
+                    [known_at(*cut, self.history_steps) for cut in chunk], self.horizon, LEVELS
+                ),
                 strict=True,
             ):
                 future = window.values[:, origin : origin + self.horizon]  # (K, H)
@@ -264,14 +266,6 @@ class HeldBack:
                     part = measure(forecast.values[row][None], future[row][None], LEVELS)
                     found[kpi].append(part)
         return {kpi: reduce(add, parts) for kpi, parts in found.items()}
-
-    def _past(self, window: KpiWindow, origin: int) -> KpiWindow:
-        first = max(0, origin - self.history_steps)
-        return replace(
-            window,
-            start_ms=window.start_ms + first * window.step_ms,
-            values=window.values[:, first:origin],
-        )
 
 
 def _first_origin(window: KpiWindow, split: TimeSplit, least: int) -> int:

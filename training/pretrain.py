@@ -21,8 +21,9 @@ from kpi.history import Selection, load_windows
 from kpi.window import KpiWindow
 from model.checkpoint import Checkpoint, save_checkpoint
 from model.config import PRESETS, ForecasterConfig
+from model.holidays import check_country
 from training.calibrate import calibrate_from_batches
-from training.dataset import earlier_parts, latest_end, windows_digest
+from training.dataset import data_card, earlier_parts, windows_digest
 from training.errors import DataError
 from training.fit import FitConfig, Progress, fit
 from training.source import MixedSource, Source, SyntheticSource, WindowSource
@@ -140,10 +141,12 @@ def pretrain(
 
     Raises:
         DataError: The recordings are too short.
+        ModelError: The country is not known.
         DivergedError: The loss is no number any more.
         ResumeError: A state of another run lies where this one would keep its own.
         KeyboardInterrupt: Stopped; the state is kept and the same command goes on from it.
     """
+    check_country(options.selection.country)
     torch.set_num_threads(options.threads)
     config = PRESETS[options.preset]
     spec = BatchSpec(
@@ -178,12 +181,9 @@ def pretrain(
             "recipe": "pretrain",
             "preset": options.preset,
             "parameters": sum(math.prod(w.shape) for w in result.last.values()),
-            "data": ["synthetic cells", *(path.name for path in options.data)],
             "data_digest": digest,
-            **({"data_until": latest_end(windows)} if windows else {}),
-            "cells": len({window.cell for window in windows}),
-            "kpis": sorted({name for window in windows for name in window.kpis}),
-            "excluded_cells": list(options.selection.exclude),
+            **(data_card(options.data, options.selection, windows) if windows else {}),
+            "data": ["synthetic cells", *(path.name for path in options.data)],
             "recorded_ratio": RECORDED_RATIO if windows else 0.0,
             "calibration_ratio": CALIBRATION_RATIO,
             "generator": GENERATOR,

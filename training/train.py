@@ -20,7 +20,7 @@ from kpi.history import Selection, load_windows
 from model.checkpoint import Checkpoint, save_checkpoint
 from model.config import PRESETS, ForecasterConfig
 from model.holidays import check_country
-from training.dataset import earlier_parts, latest_end, windows_digest
+from training.dataset import data_card, earlier_parts, windows_digest
 from training.errors import DataError
 from training.fit import FitConfig, FitResult, Progress, fit
 from training.source import MixedSource, Source, SyntheticSource, WindowSource
@@ -194,20 +194,8 @@ def _material(
         last_ratio=options.validation_ratio,
     )
     shares = (options.synthetic_ratio, 1 - options.synthetic_ratio)
-    digest = windows_digest(windows)
     story: dict[str, Any] = {
-        "data": [path.name for path in options.data],
-        "data_digest": digest,
-        "data_until": latest_end(teaching),
-        "cells": len({window.cell for window in windows}),
-        "kpis": sorted({name for window in windows for name in window.kpis}),
-        "selected_kpis": list(options.selection.kpis),
-        "selected_cells": list(options.selection.cells),
-        "excluded_cells": list(options.selection.exclude),
-        "step_seconds": sorted({window.step_seconds for window in windows}),
-        "time_zone": options.selection.reading.time_zone,
-        "country": options.selection.country,
-        "keep_suspect": options.selection.reading.keep_suspect,
+        **data_card(options.data, options.selection, windows, teaching),
         "generator": GENERATOR,
         "synthetic": asdict(spec),
         "synthetic_ratio": options.synthetic_ratio,
@@ -216,6 +204,11 @@ def _material(
     return _Material(
         MixedSource((synthetic, recorded), shares),
         judging,
-        (str(options.synthetic_ratio), str(options.validation_ratio), digest, *batches),
+        (
+            str(options.synthetic_ratio),
+            str(options.validation_ratio),
+            windows_digest(windows),
+            *batches,
+        ),
         story,
     )

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from kpi.window import PlannedEvent
-from training.dataset import cut_in_time, earlier_parts, windows_digest
+from training.dataset import cut_in_time, earlier_parts, known_at, windows_digest
 
 
 def test_the_earlier_part_ends_at_the_cut(make_window):
@@ -17,6 +17,18 @@ def test_the_earlier_part_ends_at_the_cut(make_window):
     assert earlier.steps == cut_in_time(window, 0.2) == 80
     assert earlier.start_ms == window.start_ms
     np.testing.assert_array_equal(earlier.values, window.values[:, :80])
+
+
+def test_what_is_known_ends_at_the_origin_and_goes_back_as_far_as_asked(make_window):
+    window = make_window(steps=100)
+    np.testing.assert_array_equal(known_at(window, 40).values, window.values[:, :40])
+    late = known_at(window, 40, 15)
+    np.testing.assert_array_equal(late.values, window.values[:, 25:40])
+    assert (late.start_ms, late.end_ms) == (
+        window.start_ms + 25 * window.step_ms,
+        window.start_ms + 40 * window.step_ms,
+    )
+    assert known_at(window, 10, 15).steps == 10
 
 
 def test_the_digest_knows_content_and_not_order(make_window):

@@ -11,6 +11,7 @@ import torch
 from kpi.history import load_windows
 from model.checkpoint import load_checkpoint
 from model.config import PRESETS
+from model.errors import ModelError
 from training.errors import DataError
 from training.fit import Progress
 from training.pretrain import RECIPES, PretrainOptions, pretrain
@@ -87,8 +88,16 @@ def test_recordings_are_named_and_their_end_does_not_teach(
     (window,) = load_windows([table], options.selection, catalogue, _refuse)
     assert checkpoint.training["data"] == ["synthetic cells", "cells.csv"]
     assert checkpoint.training["kpis"] == ["DRB.UEThpDl"]
+    assert checkpoint.training["time_zone"] == "UTC"
+    assert checkpoint.training["country"] is None
     assert checkpoint.training["data_digest"].startswith("sha256:")
     assert [part.steps for part in taught] == [round(window.steps * 0.9)]
+
+
+def test_an_unknown_country_is_refused_before_the_first_step(options, catalogue):
+    lost = replace(options, selection=replace(options.selection, country="XX"))
+    with pytest.raises(ModelError, match="'XX'"):
+        pretrain(lost, catalogue, _refuse, lambda _: pytest.fail("a step was made"))
 
 
 def test_every_recipe_has_a_preset_and_every_preset_a_recipe():

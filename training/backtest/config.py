@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import pairwise
 
 import numpy as np
 
 from kpi.window import KpiWindow
-from training.dataset import cut_in_time
+from training.dataset import cut_in_time, known_at
 from training.errors import DataError
 
 MAX_LEAD_BUCKETS = 8
@@ -72,7 +72,7 @@ def training_part(window: KpiWindow, config: BacktestConfig) -> KpiWindow:
     """What lies before a window's first origin; up to its test part where it has no origin."""
     origins = origins_of(window, config)
     end = origins[0] if origins else cut_in_time(window, config.test_ratio)
-    return replace(window, values=window.values[:, :end])
+    return known_at(window, end)
 
 
 def lead_buckets(horizon: int) -> list[tuple[int, int]]:

@@ -24,6 +24,7 @@ from training.backtest.result import BacktestResult, CellScore, Example, Score, 
 from training.backtest.tally import Cut, Tally, add
 from training.backtest.workers import tallies
 from training.backtest.worst import WorstCells
+from training.dataset import known_at
 from training.errors import DataError
 
 CHUNK_WINDOWS = 64
@@ -188,7 +189,7 @@ def _cuts(windows: Sequence[KpiWindow], config: BacktestConfig) -> list[Cut]:
 
 def _rehearse(predictors: Sequence[Predictor], cut: Cut, config: BacktestConfig) -> None:
     """One forecast by whoever needs not learn: what is refused is refused before hours of work."""
-    past = replace(cut.window, values=cut.window.values[:, : cut.origin])
+    past = known_at(cut.window, cut.origin)
     for predictor in predictors:
         if not isinstance(predictor, Trainable):
             predictor.predict([past], config.horizon, config.levels)

@@ -11,7 +11,7 @@ from __future__ import annotations
 import time
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Protocol, TypeVar, runtime_checkable
 
 import numpy as np
@@ -24,6 +24,7 @@ from model.predictor import Forecast, Predictor
 from training.backtest.config import BacktestConfig, lead_buckets, origins_of
 from training.backtest.hours import HourlyErrors, has_hours, hourly_errors, local_hours
 from training.backtest.result import Example
+from training.dataset import known_at
 
 
 @runtime_checkable
@@ -84,7 +85,7 @@ class Tally:
 
 def tally(predictors: Sequence[Predictor], cuts: Sequence[Cut], config: BacktestConfig) -> Tally:
     """Forecast every cut with every predictor and score it."""
-    pasts = [replace(cut.window, values=cut.window.values[:, : cut.origin]) for cut in cuts]
+    pasts = [known_at(cut.window, cut.origin) for cut in cuts]
     futures = [cut.window.values[:, cut.origin : cut.origin + config.horizon] for cut in cuts]
     truths = _truths(cuts, futures, config)
     result = Tally(series=sum(len(past.kpis) for past in pasts), origins=len(cuts))
