@@ -28,7 +28,7 @@ from kpi.options import (
 Checkpoint = Annotated[
     Path | None,
     typer.Option(
-        "--checkpoint", help="File, rancast-small or rancast-base.", show_default="rancast-small"
+        "--checkpoint", help="File, or name of one that ships.", show_default="rancast-small"
     ),
 ]
 

@@ -52,7 +52,7 @@ class Settings(BaseSettings):
     model_path: Path | None = Field(
         None,
         description="Checkpoint to serve: a file (.safetensors), or the name of one that ships, "
-        "rancast-small or rancast-base; unset: rancast-small.",
+        "unset: rancast-small.",
     )
     catalogue_files: Annotated[tuple[Path, ...], NoDecode] = Field(
         (),

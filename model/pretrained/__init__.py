@@ -13,7 +13,7 @@ def default_checkpoint_path() -> Path:
 
 
 def shipped_names() -> tuple[str, ...]:
-    """Names of the checkpoints that ship, for example `rancast-base`."""
+    """Names of the checkpoints that ship, for example `rancast-small`."""
     return tuple(sorted(path.stem for path in Path(__file__).parent.glob("*.safetensors")))
 
 
