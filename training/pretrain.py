@@ -29,7 +29,7 @@ from training.fit import FitConfig, Progress, fit
 from training.source import MixedSource, Source, SyntheticSource, WindowSource
 from training.synthetic import GENERATOR, BatchSpec
 
-RECORDED_RATIO = 0.13
+RECORDED_RATIO = 0.16
 """Share of batches from recordings, where there are any."""
 
 RECORDED_HISTORY_STEPS = 768
@@ -74,8 +74,8 @@ class Recipe:
 
 RECIPES: Mapping[str, Recipe] = {
     "nano": Recipe(steps=3_000),
-    "small": Recipe(steps=10_000),
-    "base": Recipe(steps=8_000, learning_rate=1.5e-3),
+    "small": Recipe(steps=5_000),
+    "base": Recipe(steps=5_000, learning_rate=1.5e-3),
 }
 
 

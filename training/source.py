@@ -150,7 +150,8 @@ class WindowSource:
         group = self._groups[int(rng.choice(len(self._groups), p=self._group_shares))]
         longest = max(window.steps for window in group)
         kept = _some_kpis(len(group[0].kpis), rng)
-        future = int(rng.integers(1, config.horizon_patches + 1)) * config.patch
+        # Log-uniform, as synthetic horizons are: short ones are asked for more often.
+        future = int(np.exp(rng.uniform(0, np.log(config.horizon_patches + 1)))) * config.patch
         after = max(window.steps - self._first_origin(window) for window in group)
         future = min(future, after // config.patch * config.patch)
         room = min(self._max_history_steps, longest - future)

@@ -61,7 +61,7 @@ def _draw_profiles(rng: np.random.Generator, shapes: NDArray[np.str_]) -> NDArra
         chosen = np.flatnonzero(shapes == shape.value)
         if len(chosen):
             out[chosen] = draw(rng, len(chosen))
-    trough = log_uniform(rng, 0.005, 0.6, (rows, 1))
+    trough = log_uniform(rng, 0.004, 0.4, (rows, 1))
     out = trough + out / (out.max(axis=1, keepdims=True) + np.float32(1e-6))
     quirk_sigma = log_uniform(rng, 0.02, 0.35, rows) * chance(rng, 0.5, rows)
     slope = rng.uniform(0.3, 1.5, rows).astype(np.float32)

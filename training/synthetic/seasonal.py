@@ -11,10 +11,18 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from training.synthetic.filters import autoregressive, chance, log_uniform, slow_curve, unit_mean
-from training.synthetic.noise import bursts, white_factor
+from training.synthetic.filters import (
+    autoregressive,
+    chance,
+    geometric_filter,
+    log_uniform,
+    slow_curve,
+    unit_mean,
+)
+from training.synthetic.noise import bursts, heavy_scale, white_factor
 from training.synthetic.planned import Planned
 from training.synthetic.profile import GRID, day_profiles
+from training.synthetic.segments import draw_segments, rasterise
 from training.synthetic.timing import HOUR_MS, MINUTE_MS, Clock, LocalTime
 
 _DENSE_SAMPLES_PER_DAY = 144
@@ -42,6 +50,8 @@ def seasonal_cells(
     level *= np.take_along_axis(day_level, local.day, axis=1)
     level *= _event_factor(rng, planned)
     level *= np.exp(np.clip(log_level, -6.0, 6.0))
+    if dense:
+        level *= _plateaus(rng, rows, length)
     level = unit_mean(level)
     # Where noise has a memory, less of it is without one.
     quiet = calm * np.where(fast, 0.45 if dense else 0.7, 1.0)[:, None].astype(np.float32)
@@ -59,23 +69,52 @@ def _memory(
     have a slower part besides.
     """
     rows, length = clock.rows, clock.length
-    slow_steps = log_uniform(rng, 0.7, 60.0, rows)
-    fast_steps = log_uniform(rng, 0.4, 8.0, rows)
-    steps = slow_steps if dense else np.where(fast, fast_steps, slow_steps)
-    course = log_uniform(rng, 0.02, 0.9, (rows, 1)) * autoregressive(
-        rng, length, np.exp(-1.0 / steps)
+    longest = 200.0 if dense else 60.0
+    slow_steps = log_uniform(rng, 0.7, longest, rows)
+    course = log_uniform(rng, 0.02, 0.8, (rows, 1)) * autoregressive(
+        rng, length, np.exp(-1.0 / slow_steps)
     )
-    if dense and fast.any():
-        strength = log_uniform(rng, 0.08, 0.8, (int(fast.sum()), 1))
-        ratio = np.exp(-1.0 / fast_steps[fast])
-        course[fast] += strength * autoregressive(rng, length, ratio)
+    if not dense:
+        course[fast] *= 0.5
+    if fast.any():
+        strength = log_uniform(rng, 0.1, 0.8, (int(fast.sum()), 1))
+        ratio = np.exp(-1.0 / log_uniform(rng, 0.4, 8.0 if dense else 3.0, int(fast.sum())))
+        course[fast] += strength * _restless(rng, length, ratio)
     days = clock.length / clock.samples_per_day
     knots = int(np.clip(days * _KNOTS_A_DAY, 4, length // 2))
-    unlike = np.flatnonzero(chance(rng, 0.4, rows))
-    strength = log_uniform(rng, 0.1, 0.8, (len(unlike), 1))
+    unlike = np.flatnonzero(chance(rng, 0.65 if dense else 0.4, rows))
+    strength = log_uniform(rng, 0.1, 1.0 if dense else 0.8, (len(unlike), 1))
     # Each day has a shape of its own, not only a level: a match, the weather, a school trip.
     course[unlike] += strength * slow_curve(rng, len(unlike), length, knots)
     return np.asarray(course, dtype=np.float32)
+
+
+def _restless(
+    rng: np.random.Generator, length: int, ratio: NDArray[np.float32]
+) -> NDArray[np.float32]:
+    """(N, L) AR(1) noise of about unit variance whose shocks are heavy-tailed in most series."""
+    shocks = rng.standard_normal((len(ratio), length), dtype=np.float32)
+    heavy = np.flatnonzero(chance(rng, 0.6, len(ratio)))
+    shocks[heavy] *= heavy_scale(rng, len(heavy), length)
+    shocks[:, 1:] *= np.sqrt(1.0 - ratio**2)[:, None]
+    return geometric_filter(np.clip(shocks, -6.0, 6.0), ratio)
+
+
+def _plateaus(rng: np.random.Generator, rows: int, length: int) -> NDArray[np.float32]:
+    """(N, L) factors of busy spells that begin and end at once, in 15 % of the series."""
+    out = np.ones((rows, length), dtype=np.float32)
+    chosen = np.flatnonzero(chance(rng, 0.15, rows))
+    if len(chosen):
+        segments = draw_segments(
+            rng,
+            log_uniform(rng, 10.0, 300.0, len(chosen)),
+            log_uniform(rng, 30.0, 900.0, len(chosen)),
+            np.full(len(chosen), 0.8, dtype=np.float32),
+            length,
+        )
+        size = log_uniform(rng, 1.5, 12.0, len(chosen)) - 1.0
+        out[chosen] += rasterise(segments, size[segments.row].astype(float), len(chosen), length)
+    return out
 
 
 def _bent(rng: np.random.Generator, level: NDArray[np.float32]) -> NDArray[np.float32]:
@@ -144,9 +183,9 @@ def _day_levels(
     sigma = rng.uniform(0.0, 0.25, (rows, 1))
     by_weekday = sigma * rng.standard_normal((rows, 7))
     log_level = np.take_along_axis(by_weekday, weekday, axis=1)
-    homes = rng.normal(0.2, 0.25, (rows, 1))
+    homes = rng.normal(0.25, 0.25, (rows, 1))
     others = rng.normal(-0.25, 0.4, (rows, 1))
-    log_level += weekend * np.where(chance(rng, 0.45, rows)[:, None], homes, others)
+    log_level += weekend * np.where(chance(rng, 0.55, rows)[:, None], homes, others)
     log_level += calm * rng.uniform(0.0, 0.35, (rows, 1)) * rng.standard_normal(weekday.shape)
     return np.exp(log_level).astype(np.float32)
 

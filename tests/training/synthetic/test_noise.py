@@ -11,6 +11,7 @@ from training.synthetic.noise import (
     NoiseFamily,
     bursts,
     draw_noise_families,
+    heavy_scale,
     white_factor,
 )
 
@@ -37,17 +38,31 @@ def test_noise_factors_are_positive_with_mean_one(held_out):
     assert np.median(factor.mean(axis=1)) == pytest.approx(1.0, abs=0.02)
 
 
-def test_dense_samplings_are_noisier():
+def test_heavy_tails_come_with_a_quieter_middle():
+    rng = np.random.default_rng(0)
+    normal = np.abs(rng.standard_normal((200, 2_000)))
+    heavy = normal * heavy_scale(rng, 200, 2_000)
+    middle = np.median(heavy, axis=1)
+    assert np.median(middle) < 0.95 * np.median(normal)
+    tail = np.percentile(heavy, 99, axis=1) / middle
+    assert np.median(tail) > 1.15 * np.percentile(normal, 99) / np.median(normal)
+
+
+def test_a_calm_cell_has_less_noise():
     level = np.ones((400, 300), dtype=np.float32)
     spread = [
         np.median(
             white_factor(
-                np.random.default_rng(0), level, _usual(400), dense=dense, held_out=False
+                np.random.default_rng(0),
+                level,
+                quiet * _usual(400),
+                dense=False,
+                held_out=False,
             ).std(axis=1)
         )
-        for dense in (False, True)
+        for quiet in (np.float32(1.0), np.float32(0.1))
     ]
-    assert spread[1] > 1.3 * spread[0]
+    assert spread[1] < 0.2 * spread[0]
 
 
 def test_quiet_hours_of_counting_cells_are_relatively_noisier():
