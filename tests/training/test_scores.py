@@ -101,7 +101,9 @@ def test_the_same_scores_give_the_same_shifts():
 
 def test_missing_targets_are_left_out():
     sample = ScoreSample(LEVELS, 1, 0)
-    sample.add(np.full((30, 1, 1, 3), np.nan, np.float32), np.full((30, 1), DELAY), np.zeros(30))
+    sample.add(
+        np.full((30, 1, 1, 3), np.nan, np.float32), np.full((30, 1), DELAY), np.zeros(30, np.int64)
+    )
     assert sample.targets == sample.forecasts == 0
 
 
