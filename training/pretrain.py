@@ -160,12 +160,12 @@ def pretrain(
     teaching = earlier_parts(windows, CALIBRATION_RATIO)
     held_out = SyntheticSource(config, replace(spec, held_out=True))
     # Before the first step, since recordings too short to calibrate on are refused here.
-    calibrating = _mixed(held_out, windows, config, catalogue, last_ratio=CALIBRATION_RATIO)
+    calibrating = mixed(held_out, windows, config, catalogue, last_ratio=CALIBRATION_RATIO)
     settings = options.recipe.fit(options.seed, compiled=options.compiled)
     result = fit(
         settings,
         config,
-        _mixed(SyntheticSource(config, spec), teaching, config, catalogue),
+        mixed(SyntheticSource(config, spec), teaching, config, catalogue),
         held_out,
         state_path=options.state_path,
         data=("pretrain", GENERATOR, json.dumps(asdict(spec)), str(RECORDED_RATIO), digest),
@@ -222,23 +222,37 @@ def _recordings(
     return load_windows(options.data, options.selection, catalogue, on_error)
 
 
-def _mixed(
+def mixed(
     synthetic: SyntheticSource,
     windows: Sequence[KpiWindow],
     config: ForecasterConfig,
     catalogue: Catalogue,
     *,
+    recorded_ratio: float | None = None,
     last_ratio: float = 1.0,
 ) -> Source:
-    """Synthetic cells, with a share of recordings where there are any."""
+    """Synthetic cells, with a share of recordings where there are any.
+
+    Args:
+        synthetic: The cells, which also say how many series a batch has.
+        windows: Recorded cells, none for synthetic ones alone.
+        config: Shape of the forecaster.
+        catalogue: KPI catalogue.
+        recorded_ratio: Share of batches from recordings, by default `RECORDED_RATIO`.
+        last_ratio: Origins lie in this last part of each recording.
+
+    Raises:
+        DataError: The recordings are too short.
+    """
     if not windows:
         return synthetic
     recorded = WindowSource(
         windows,
         config,
         catalogue,
-        series_per_batch=SERIES,
+        series_per_batch=synthetic.spec.series,
         max_history_steps=RECORDED_HISTORY_STEPS,
         last_ratio=last_ratio,
     )
-    return MixedSource((synthetic, recorded), (1 - RECORDED_RATIO, RECORDED_RATIO))
+    share = RECORDED_RATIO if recorded_ratio is None else recorded_ratio
+    return MixedSource((synthetic, recorded), (1 - share, share))

@@ -11,6 +11,7 @@ import hashlib
 import json
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, fields, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -29,8 +30,8 @@ from model.forecaster import Forecaster
 from training.calibrate import calibrate_from_batches
 from training.dataset import earlier_parts, windows_digest
 from training.fit import FitConfig, Progress, fit, weights_digest
-from training.pretrain import CALIBRATION_BATCHES, RECIPES, RECORDED_HISTORY_STEPS
-from training.source import MixedSource, Source, SyntheticSource, WindowSource
+from training.pretrain import CALIBRATION_BATCHES, RECIPES, mixed
+from training.source import Source, SyntheticSource
 from training.synthetic import BatchSpec
 
 SYNTHETIC = "synthetic cells"
@@ -200,22 +201,11 @@ class Mixture:
         if digest != card["data_digest"]:
             raise Unavailable(f"the recordings at hand are not those that {like.name} learnt from")
         share, last_ratio = float(card["recorded_ratio"]), float(card["calibration_ratio"])
-
-        def mixed(source: Source, recorded: list[KpiWindow], ratio: float) -> Source:
-            own = WindowSource(
-                recorded,
-                config,
-                catalogue,
-                series_per_batch=spec.series,
-                max_history_steps=RECORDED_HISTORY_STEPS,
-                last_ratio=ratio,
-            )
-            return MixedSource((source, own), (1 - share, share))
-
+        again = partial(mixed, config=config, catalogue=catalogue, recorded_ratio=share)
         return Mixture(
-            mixed(synthetic, earlier_parts(windows, last_ratio), 1.0),
+            again(synthetic, earlier_parts(windows, last_ratio)),
             held_out,
-            mixed(held_out, windows, last_ratio),
+            again(held_out, windows, last_ratio=last_ratio),
             digest,
         )
 
