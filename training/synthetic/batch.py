@@ -73,7 +73,7 @@ class SyntheticBatch:
     Attributes:
         values: (B, K, T + H) what reporting gives; NaN is missing. A model may see the first T.
         target: (B, K, H) the last H of `values`.
-        context_steps: Samples before the origin by which faults were laid out; a model may see more.
+        context_steps: Samples before the origin by which faults were laid out; all may be seen.
         horizon: H, a whole number of patches.
         start_ms: (B,) start of column 0, milliseconds since the epoch, UTC.
         step_ms: Sampling step.
