@@ -114,7 +114,7 @@ def sample_batch(rng: np.random.Generator, spec: BatchSpec) -> SyntheticBatch:
     cells = max(1, spec.series // kpis)
     length = timing.history_steps + timing.horizon
     start_ms = draw_starts(rng, cells, timing.step_ms)
-    planned = draw_planned(rng, timing.regime, timing.step_ms, start_ms, length)
+    planned = draw_planned(rng, timing.regime, timing.step_ms, start_ms, length, timing.horizon)
     clock = Clock(timing.regime, timing.step_ms, np.repeat(start_ms, kpis), length)
 
     shared = np.repeat(draw_families(rng, cells, timing.regime, timing.step_ms), kpis)

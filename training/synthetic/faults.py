@@ -14,7 +14,8 @@ from training.synthetic.filters import chance, log_uniform
 
 RANDOM_SHARE = 0.25
 BLOCK_SHARE = 0.15
-OUTAGE_SHARE = 0.18
+OUTAGE_SHARE = 0.25
+RECENT_SHARE = 0.5
 TRAILING_SHARE = 0.05
 SHORT_SHARE = 0.15
 COUNTER_SHARE = 0.05
@@ -43,7 +44,7 @@ def add_faults(
     """
     cells, kpis, length = values.shape
     origin = length - horizon
-    out = _with_outages(rng, values, lower)
+    out = _with_outages(rng, values, lower, origin)
     missing = _scattered(rng, cells, length) | _blocks(rng, cells, length, context_steps)
     missing |= _short_history(rng, cells, length, origin, context_steps)
     missing |= _late_files(rng, cells, length, origin, context_steps)
@@ -59,11 +60,21 @@ def add_faults(
 
 
 def _with_outages(
-    rng: np.random.Generator, values: NDArray[np.float32], lower: NDArray[np.float32]
+    rng: np.random.Generator,
+    values: NDArray[np.float32],
+    lower: NDArray[np.float32],
+    origin: int,
 ) -> NDArray[np.float32]:
-    """Blocks of zeros: the cell was down, and its counters said so."""
+    """Blocks of zeros: the cell was down, and its counters said so.
+
+    Half of them begin at some time, the others likelier the nearer it is to the origin: a day of
+    zeros a week ago, which must not be forecast again, is rare where months are seen.
+    """
     cells, _, length = values.shape
-    down = _spans(rng, cells, length, OUTAGE_SHARE, max(2, length // 8))
+    start = rng.uniform(0.0, length, (cells, 1))
+    recent = chance(rng, RECENT_SHARE, cells)[:, None]
+    start = np.where(recent, origin - log_uniform(rng, 1.0, float(origin), (cells, 1)), start)
+    down = _spans(rng, start, length, OUTAGE_SHARE, max(2, length // 8))
     return np.where(down[:, None] & np.isfinite(lower)[:, :, None], np.float32(0.0), values)
 
 
@@ -78,15 +89,16 @@ def _blocks(
 ) -> NDArray[np.bool_]:
     """(B, L) up to two holes, each at most a quarter of the context."""
     longest = max(2, context_steps // 4)
-    first = _spans(rng, cells, length, BLOCK_SHARE, longest)
-    return first | _spans(rng, cells, length, BLOCK_SHARE / 2, longest)
+    first, second = rng.uniform(0.0, length, (2, cells, 1))
+    holes = _spans(rng, first, length, BLOCK_SHARE, longest)
+    return holes | _spans(rng, second, length, BLOCK_SHARE / 2, longest)
 
 
 def _spans(
-    rng: np.random.Generator, cells: int, length: int, share: float, longest: int
+    rng: np.random.Generator, start: NDArray[np.float64], length: int, share: float, longest: int
 ) -> NDArray[np.bool_]:
-    """(B, L) one span somewhere, in `share` of the cells."""
-    start = rng.uniform(0.0, length, (cells, 1))
+    """(B, L) one span from `start` (B, 1) on, in `share` of the cells."""
+    cells = len(start)
     span = log_uniform(rng, 1.0, float(longest), (cells, 1)) * chance(rng, share, cells)[:, None]
     since = np.arange(length) - start
     return (since >= 0.0) & (since < span)

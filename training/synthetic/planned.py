@@ -21,6 +21,9 @@ DAYS_BEFORE = 9
 
 _KNOWN_SHARE = 0.75
 _HOLIDAY_CELLS = 0.7
+_SOON_SHARE = 0.3
+_SHOWN_SHARE = 0.5
+_SHOWN_DAYS = 21
 _EVENT_CELLS = 0.3
 _FIRST_HOUR, _LAST_HOUR = 9.0, 21.0
 
@@ -65,21 +68,42 @@ def draw_planned(
     step_ms: int,
     start_ms: NDArray[np.int64],
     length: int,
+    horizon: int = 0,
 ) -> Planned:
-    """Holidays (three to forty a year) and events (rare to every third day) of each cell."""
+    """Holidays (three to forty a year) and events (rare to every third day) of each cell.
+
+    Holidays are too rare to be learnt from at their own pace: of the cells that tell theirs, some
+    have one within the horizon besides, and half of these another in the weeks before it.
+
+    Args:
+        rng: Source of randomness.
+        regime: Only cells sampled by minutes to hours have events and a holiday besides.
+        step_ms: Length of a sample.
+        start_ms: (B,) start of the first sample.
+        length: L, of which the last `horizon` are the future.
+        horizon: H; by default nothing is forecast, and holidays come at their own pace.
+    """
     cells = len(start_ms)
     first_day = start_ms // DAY_MS - DAYS_BEFORE
     days = int(length * step_ms // DAY_MS) + DAYS_BEFORE + 3
-    rate = log_uniform(rng, 3 / 365, 40 / 365, (cells, 1))
-    rate *= chance(rng, _HOLIDAY_CELLS, cells)[:, None]
+    keeps = chance(rng, _HOLIDAY_CELLS, cells)
+    told = chance(rng, _KNOWN_SHARE, cells)
+    rate = log_uniform(rng, 3 / 365, 40 / 365, (cells, 1)) * keeps[:, None]
     holidays = rng.random((cells, days)) < rate
     load = np.zeros((cells, length), dtype=np.float32)
     lasting = np.zeros((cells, length), dtype=np.float32)
     if regime in (Regime.HOUR, Regime.MINUTE):
+        if horizon:
+            soon = np.flatnonzero(keeps & told & chance(rng, _SOON_SHARE, cells))
+            ahead_ms = step_ms * rng.uniform(length - horizon, length, len(soon))
+            day = ((start_ms[soon] + ahead_ms) // DAY_MS).astype(np.int64) - first_day[soon]
+            holidays[soon, day] = True
+            shown = chance(rng, _SHOWN_SHARE, len(soon))
+            before = day - rng.integers(1, _SHOWN_DAYS, len(soon), endpoint=True)
+            holidays[soon[shown], np.maximum(before[shown], 0)] = True
         venues = np.flatnonzero(chance(rng, _EVENT_CELLS, cells))
         load[venues], lasting[venues] = _events(rng, step_ms, start_ms[venues], days, length)
-    told = chance(rng, _KNOWN_SHARE, cells)[:, None]
-    return Planned(first_day, holidays, load, holidays & told, lasting * told)
+    return Planned(first_day, holidays, load, holidays & told[:, None], lasting * told[:, None])
 
 
 def _events(

@@ -85,12 +85,6 @@ def test_target_is_the_end_of_the_values(batches):
         np.testing.assert_array_equal(batch.target, batch.values[:, :, -batch.horizon :])
 
 
-def test_horizons_reach_from_one_patch_to_twelve(batches):
-    patches = {batch.horizon // 16 for batch in batches}
-    assert min(patches) == 1
-    assert max(patches) == 12
-
-
 def test_values_are_finite_or_missing(batches):
     for batch in batches:
         assert not np.isinf(batch.values).any()

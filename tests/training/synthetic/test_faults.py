@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from training.synthetic.faults import TRAILING_SHARE, add_faults
+from training.synthetic.faults import OUTAGE_SHARE, TRAILING_SHARE, add_faults
 
 CELLS, KPIS, HISTORY, HORIZON, CONTEXT = 3_000, 2, 320, 48, 192
 
@@ -43,8 +43,16 @@ def test_a_lost_file_takes_all_kpis_with_it(faulty):
 
 def test_outages_are_zeros_only_where_zero_is_the_limit(faulty):
     down = (faulty == 0.0).any(axis=2)
-    assert 0.02 < down[:, 0].mean() < 0.2
+    assert down[:, 0].mean() == pytest.approx(OUTAGE_SHARE, abs=0.05)
     assert not down[:, 1].any()
+
+
+def test_outages_are_denser_near_the_origin(faulty):
+    down = (faulty[:, 0] == 0.0).mean(axis=0)
+    early, late = down[: HISTORY // 2].mean(), down[HISTORY - 40 : HISTORY].mean()
+    assert late > 1.5 * early > 0
+    # Not so dense that the model learns to expect zeros.
+    assert down[HISTORY:].mean() < 0.05
 
 
 def test_late_files_end_at_the_origin(faulty):

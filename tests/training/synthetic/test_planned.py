@@ -26,6 +26,17 @@ def _planned(
     return draw_planned(rng, regime, step_ms, draw_starts(rng, cells, step_ms), length)
 
 
+def _holiday_ahead(horizon: int) -> tuple[np.ndarray, np.ndarray]:
+    """Which cells have a holiday on the days of the last 24 of 720 hours, told and at all."""
+    rng = np.random.default_rng(5)
+    starts = draw_starts(rng, CELLS, HOUR_MS)
+    planned = draw_planned(rng, Regime.HOUR, HOUR_MS, starts, 720, horizon)
+    hours = starts[:, None] + HOUR_MS * np.arange(720 - 24, 720)
+    column = hours // DAY_MS - planned.first_day[:, None]
+    ahead = np.take_along_axis(planned.holidays, column, axis=1).any(axis=1)
+    return ahead & planned.told_holidays.any(axis=1), ahead
+
+
 @pytest.fixture(scope="module")
 def hourly() -> Planned:
     return _planned()
@@ -106,6 +117,14 @@ def test_days_around_the_samples_have_holidays_too():
     last_day = (starts + 48 * HOUR_MS) // DAY_MS
     assert (planned.first_day + planned.holidays.shape[1] > last_day).all()
     assert DAYS_BEFORE > 7
+
+
+def test_a_holiday_that_is_told_is_often_ahead_and_one_that_is_not_told_never_oftener():
+    (told, ahead), (told_alone, ahead_alone) = _holiday_ahead(24), _holiday_ahead(0)
+    assert told.mean() > 0.12
+    assert told_alone.mean() < 0.05
+    untold, untold_alone = (ahead & ~told).mean(), (ahead_alone & ~told_alone).mean()
+    assert untold == pytest.approx(untold_alone, abs=0.01)
 
 
 def test_a_day_is_asked_by_its_number():
