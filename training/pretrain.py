@@ -29,7 +29,7 @@ from training.fit import FitConfig, Progress, fit
 from training.source import MixedSource, Source, SyntheticSource, WindowSource
 from training.synthetic import GENERATOR, BatchSpec
 
-RECORDED_RATIO = 0.16
+RECORDED_RATIO = 0.2
 """Share of batches from recordings, where there are any."""
 
 RECORDED_HISTORY_STEPS = 768

@@ -235,11 +235,12 @@ def _history_steps(least: int, most: int, rng: np.random.Generator) -> int:
 
 
 def _some_kpis(kpis: int, rng: np.random.Generator) -> NDArray[np.intp]:
-    """Places of the KPIs to show: half of the time all, else some of them, in any order.
+    """Places of the KPIs to show: a third of the time all, a third a single one, else some.
 
-    Whoever asks brings the KPIs that they have, often a single one.
+    Whoever asks brings the KPIs that they have, often a single one, which then has no others to
+    learn from.
     """
-    count = kpis if rng.random() < 0.5 else int(rng.integers(1, kpis, endpoint=True))
+    count = int(rng.choice([1, kpis, int(rng.integers(1, kpis, endpoint=True))]))
     return rng.permutation(kpis)[:count]
 
 

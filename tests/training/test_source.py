@@ -93,6 +93,14 @@ def test_cells_are_shown_with_all_or_some_of_their_kpis(make_window, tiny_config
     assert len(set(shown)) > 15
 
 
+def test_a_third_of_the_batches_or_more_show_a_single_kpi(make_window, tiny_config, catalogue):
+    window = make_window(kpis=tuple(f"custom.{place}" for place in range(12)))
+    source = WindowSource([window], tiny_config, catalogue, series_per_batch=12)
+    shown = [source.batch(rng(seed)).target.shape[1] for seed in range(150)]
+    assert 0.27 < np.mean(np.array(shown) == 1) < 0.48
+    assert 0.27 < np.mean(np.array(shown) == 12) < 0.48
+
+
 def test_kinds_and_limits_come_from_the_catalogue(source):
     series = source.batch(rng()).series
     assert (series.kinds == list(KpiKind).index(KpiKind.PERCENT)).all()
