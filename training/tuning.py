@@ -40,12 +40,12 @@ from training.held_back import (
 from training.source import MIN_CONTEXT_PATCHES, MixedSource, Source, SyntheticSource, WindowSource
 from training.synthetic import BatchSpec
 
-LEARNING_RATE = 5e-4
+LEARNING_RATE = 1e-3
 TARGETS_SEEN = 16.0
 """How often the usual schedule takes each sample as a target."""
 
 LEAST_STEPS = 30
-MOST_STEPS = 900
+MOST_STEPS = 1_200
 FAR_SHARE = 0.25
 """Share of the recorded batches that end anywhere, so that other horizons are not forgotten."""
 
@@ -72,7 +72,7 @@ class TuneConfig:
         history_steps: Most samples before an origin.
         held_back_ratio: Share of the recordings that is held back, by default 15 % and a day.
         steps: Optimiser steps, by default as many as the amount of data bears.
-        learning_rate: Peak, by default 5e-4, and less where there is less than a week of data.
+        learning_rate: Peak, by default 1e-3, and less where there is less than a week of data.
         synthetic_ratio: Share of batches from synthetic cells, against forgetting.
         series: Series in a batch.
         seed: Of all data drawn.
