@@ -45,9 +45,10 @@ LEAST_BLOCKS = 4
 ENOUGH_ORIGINS = 200
 MOST_ORIGINS = 600
 CHUNK_WINDOWS = 64
-SURE_ERRORS = 1.65
-"""Standard errors that a gain has to exceed. With so few blocks they are uncertain themselves
-(Student's t): where nothing is gained, one in twelve does with 8 blocks, and one in nine with 4."""
+SURE_ERRORS: Mapping[int, float] = {4: 2.35, 5: 2.13, 6: 2.02, 7: 1.94, 8: 1.90}
+"""Standard errors that a gain has to exceed, by blocks: the 95 % quantile of Student's t, since an
+error that is estimated from so few is uncertain itself. Where nothing is gained, about one in
+sixteen does."""
 
 
 @dataclass(frozen=True)
@@ -162,16 +163,18 @@ class Comparison:
         gain: Share of the WQL that it saves, negative where it is worse; NaN where unknown.
         error: Standard error of the gain; infinite where there are too few blocks to tell.
         least_gain: What a gain has to reach, however sure it is.
+        blocks: Blocks of origins that the error was estimated from.
     """
 
     gain: float
     error: float
     least_gain: float
+    blocks: int = BLOCKS
 
     @property
     def needed(self) -> float:
         """The gain that would be large enough and sure enough."""
-        return max(self.least_gain, SURE_ERRORS * self.error)
+        return max(self.least_gain, SURE_ERRORS[self.blocks] * self.error)
 
     @property
     def is_better(self) -> bool:
@@ -293,7 +296,7 @@ def compare(before: Scores, after: Scores, least_gain: float) -> Comparison:
     if len(rest) < LEAST_BLOCKS:
         return Comparison(gain, math.inf, least_gain)
     error = math.sqrt((len(rest) - 1) / len(rest) * float(((rest - rest.mean()) ** 2).sum()))
-    return Comparison(gain, error, least_gain)
+    return Comparison(gain, error, least_gain, len(rest))
 
 
 def _gain(

@@ -236,12 +236,12 @@ def test_targets_that_are_all_zero_prove_nothing():
     assert not compare(nothing, nothing, 0.005).is_better
 
 
-@pytest.mark.parametrize(("blocks", "most"), [(8, 0.11), (4, 0.15)])
-def test_noise_without_a_gain_seldom_counts_as_one(blocks, most):
+@pytest.mark.parametrize("blocks", [4, 5, 8])
+def test_noise_without_a_gain_seldom_counts_as_one(blocks):
     rng = np.random.default_rng(0)
     taken = 0
-    for _ in range(400):
+    for _ in range(1_000):
         errors = rng.uniform(0.1, 1.0, blocks)
         luck = errors * (1 + 0.2 * rng.standard_normal(blocks))
         taken += compare(scores(errors), scores(luck), 0.0).is_better
-    assert 0.02 < taken / 400 < most
+    assert 0.03 < taken / 1_000 < 0.08
