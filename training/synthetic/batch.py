@@ -20,7 +20,7 @@ from training.synthetic.faults import add_faults
 from training.synthetic.filters import chance
 from training.synthetic.planned import Planned, draw_planned
 from training.synthetic.quantity import draw_kinds, to_quantities
-from training.synthetic.timing import Clock, draw_starts, draw_timing
+from training.synthetic.timing import DAY_MS, Clock, draw_starts, draw_timing
 
 _SINGLE_KPI_SHARE = 0.5
 _OWN_FAMILY_SHARE = 0.15
@@ -138,6 +138,7 @@ def sample_batch(rng: np.random.Generator, spec: BatchSpec) -> SyntheticBatch:
         lower,
         context_steps=timing.context_steps,
         horizon=timing.horizon,
+        day_steps=DAY_MS / timing.step_ms,
     )
     return SyntheticBatch(
         values=values,

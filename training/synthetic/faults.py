@@ -15,7 +15,8 @@ from training.synthetic.filters import chance, log_uniform
 RANDOM_SHARE = 0.25
 BLOCK_SHARE = 0.15
 OUTAGE_SHARE = 0.25
-RECENT_SHARE = 0.5
+RECENT_SHARE = 0.3
+REPEATABLE_SHARE = 0.4
 TRAILING_SHARE = 0.05
 SHORT_SHARE = 0.15
 COUNTER_SHARE = 0.05
@@ -30,6 +31,7 @@ def add_faults(
     *,
     context_steps: int,
     horizon: int,
+    day_steps: float,
 ) -> NDArray[np.float32]:
     """(B, K, L) values with NaN where samples are missing and zeros where cells were down.
 
@@ -41,10 +43,11 @@ def add_faults(
         lower: (B, K) natural lower limits; outages are reported as zero only where limits are.
         context_steps: Samples before the origin that a model sees.
         horizon: H.
+        day_steps: Samples a day.
     """
     cells, kpis, length = values.shape
     origin = length - horizon
-    out = _with_outages(rng, values, lower, origin)
+    out = _with_outages(rng, values, lower, origin, day_steps)
     missing = _scattered(rng, cells, length) | _blocks(rng, cells, length, context_steps)
     missing |= _short_history(rng, cells, length, origin, context_steps)
     missing |= _late_files(rng, cells, length, origin, context_steps)
@@ -64,17 +67,28 @@ def _with_outages(
     values: NDArray[np.float32],
     lower: NDArray[np.float32],
     origin: int,
+    day_steps: float,
 ) -> NDArray[np.float32]:
     """Blocks of zeros: the cell was down, and its counters said so.
 
-    Half of them begin at some time, the others likelier the nearer it is to the origin: a day of
-    zeros a week ago, which must not be forecast again, is rare where months are seen.
+    Some begin at any time, some the likelier the nearer it is to the origin, and some a day or a
+    week before it, for up to a day and a half: where months are seen, those are rare, and they are
+    what a forecast is tempted to repeat.
     """
     cells, _, length = values.shape
+    longest = float(max(2, length // 8))
     start = rng.uniform(0.0, length, (cells, 1))
-    recent = chance(rng, RECENT_SHARE, cells)[:, None]
-    start = np.where(recent, origin - log_uniform(rng, 1.0, float(origin), (cells, 1)), start)
-    down = _spans(rng, start, length, OUTAGE_SHARE, max(2, length // 8))
+    span = log_uniform(rng, 1.0, longest, (cells, 1))
+    kind = rng.random((cells, 1))
+    recent = origin - log_uniform(rng, 1.0, float(origin), (cells, 1))
+    start = np.where(kind < RECENT_SHARE, recent, start)
+    back = rng.choice([1.0, 7.0], (cells, 1)) + rng.uniform(-0.5, 0.5, (cells, 1))
+    begin = origin - back * day_steps
+    tempting = (kind > 1 - REPEATABLE_SHARE) & (begin > 0)
+    start = np.where(tempting, begin, start)
+    day_span = np.maximum(1.0, day_steps * rng.uniform(0.1, 1.5, (cells, 1)))
+    span = np.where(tempting, np.minimum(day_span, longest), span)
+    down = _spans(start, span * chance(rng, OUTAGE_SHARE, cells)[:, None], length)
     return np.where(down[:, None] & np.isfinite(lower)[:, :, None], np.float32(0.0), values)
 
 
@@ -88,20 +102,19 @@ def _blocks(
     rng: np.random.Generator, cells: int, length: int, context_steps: int
 ) -> NDArray[np.bool_]:
     """(B, L) up to two holes, each at most a quarter of the context."""
-    longest = max(2, context_steps // 4)
-    first, second = rng.uniform(0.0, length, (2, cells, 1))
-    holes = _spans(rng, first, length, BLOCK_SHARE, longest)
-    return holes | _spans(rng, second, length, BLOCK_SHARE / 2, longest)
+    longest = float(max(2, context_steps // 4))
+    holes = np.zeros((cells, length), dtype=np.bool_)
+    for share in (BLOCK_SHARE, BLOCK_SHARE / 2):
+        start = rng.uniform(0.0, length, (cells, 1))
+        span = log_uniform(rng, 1.0, longest, (cells, 1)) * chance(rng, share, cells)[:, None]
+        holes |= _spans(start, span, length)
+    return holes
 
 
-def _spans(
-    rng: np.random.Generator, start: NDArray[np.float64], length: int, share: float, longest: int
-) -> NDArray[np.bool_]:
-    """(B, L) one span from `start` (B, 1) on, in `share` of the cells."""
-    cells = len(start)
-    span = log_uniform(rng, 1.0, float(longest), (cells, 1)) * chance(rng, share, cells)[:, None]
+def _spans(start: NDArray[np.float64], span: NDArray[np.float64], length: int) -> NDArray[np.bool_]:
+    """(B, L) the samples from `start` (B, 1) on, for `span` (B, 1) of them."""
     since = np.arange(length) - start
-    return (since >= 0.0) & (since < span)
+    return np.asarray((since >= 0.0) & (since < span), dtype=np.bool_)
 
 
 def _short_history(

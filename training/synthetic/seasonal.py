@@ -136,13 +136,13 @@ def _zone_shifts(rng: np.random.Generator, rows: int) -> NDArray[np.int64]:
 def _weekends(rng: np.random.Generator, local: LocalTime, planned: Planned) -> NDArray[np.bool_]:
     """(N, D) days that run as weekends: two days a week, public holidays, and days off by chance.
 
-    A quarter of the cells take no notice of public holidays.
+    One cell in twelve takes no notice of public holidays.
     """
     rows = len(local.weekday)
     first = np.where(chance(rng, 0.08, rows), 4, 5)[:, None]
     column = np.clip(local.number - planned.first_day[:, None], 0, planned.holidays.shape[1] - 1)
     holiday = np.take_along_axis(planned.holidays, column, axis=1)
-    holiday &= chance(rng, 0.75, rows)[:, None]
+    holiday &= chance(rng, 11 / 12, rows)[:, None]
     off_share = log_uniform(rng, 0.003, 0.05, (rows, 1)) * chance(rng, 0.4, rows)[:, None]
     off = rng.random(local.weekday.shape) < off_share
     weekday = local.weekday

@@ -7,7 +7,7 @@ import pytest
 
 from training.synthetic.faults import OUTAGE_SHARE, TRAILING_SHARE, add_faults
 
-CELLS, KPIS, HISTORY, HORIZON, CONTEXT = 3_000, 2, 320, 48, 192
+CELLS, KPIS, HISTORY, HORIZON, CONTEXT, DAY = 3_000, 2, 320, 48, 192, 24
 
 
 @pytest.fixture(scope="module")
@@ -20,7 +20,12 @@ def faulty(clean) -> np.ndarray:
     lower = np.zeros((CELLS, KPIS), dtype=np.float32)
     lower[:, 1] = -np.inf
     return add_faults(
-        np.random.default_rng(0), clean, lower, context_steps=CONTEXT, horizon=HORIZON
+        np.random.default_rng(0),
+        clean,
+        lower,
+        context_steps=CONTEXT,
+        horizon=HORIZON,
+        day_steps=DAY,
     )
 
 
@@ -47,12 +52,30 @@ def test_outages_are_zeros_only_where_zero_is_the_limit(faulty):
     assert not down[:, 1].any()
 
 
-def test_outages_are_denser_near_the_origin(faulty):
+def test_outages_are_densest_where_the_lags_of_the_horizon_lie(faulty):
     down = (faulty[:, 0] == 0.0).mean(axis=0)
-    early, late = down[: HISTORY // 2].mean(), down[HISTORY - 40 : HISTORY].mean()
-    assert late > 1.5 * early > 0
+    usual = down[: HISTORY // 3].mean()
+    a_day_ago, a_week_ago = (
+        down[HISTORY - days * DAY : HISTORY - (days - 1) * DAY].mean() for days in (1, 7)
+    )
+    assert a_day_ago > 1.5 * usual > 0
+    assert a_week_ago > 1.5 * usual
     # Not so dense that the model learns to expect zeros.
-    assert down[HISTORY:].mean() < 0.05
+    assert down[HISTORY + DAY :].mean() < 0.03
+
+
+def test_where_a_day_is_longer_than_the_history_outages_are_as_long_as_they_were():
+    clean = np.ones((300, 1, 120), dtype=np.float32)
+    faulty = add_faults(
+        np.random.default_rng(0),
+        clean,
+        np.zeros((300, 1)),
+        context_steps=64,
+        horizon=16,
+        day_steps=86_400,
+    )
+    down = (faulty == 0.0).sum(axis=2)
+    assert 0 < down.max() <= 16
 
 
 def test_late_files_end_at_the_origin(faulty):
