@@ -69,7 +69,7 @@ def test_where_a_day_is_longer_than_the_history_outages_are_as_long_as_they_were
     faulty = add_faults(
         np.random.default_rng(0),
         clean,
-        np.zeros((300, 1)),
+        np.zeros((300, 1), dtype=np.float32),
         context_steps=64,
         horizon=16,
         day_steps=86_400,

@@ -33,8 +33,8 @@ def _holiday_ahead(horizon: int) -> tuple[np.ndarray, np.ndarray]:
     planned = draw_planned(rng, Regime.HOUR, HOUR_MS, starts, 720, horizon)
     hours = starts[:, None] + HOUR_MS * np.arange(720 - 24, 720)
     column = hours // DAY_MS - planned.first_day[:, None]
-    ahead = np.take_along_axis(planned.holidays, column, axis=1).any(axis=1)
-    return ahead & planned.told_holidays.any(axis=1), ahead
+    ahead = np.asarray(np.take_along_axis(planned.holidays, column, axis=1).any(axis=1))
+    return np.asarray(ahead & planned.told_holidays.any(axis=1)), ahead
 
 
 @pytest.fixture(scope="module")
