@@ -12,6 +12,7 @@ VENV      := .venv
 BIN       := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
 CLUSTER   := $(VENV)/.installed-cluster
+KERNEL    := $(VENV)/.kernel
 INSTALL   := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt \
              $(if $(TORCH_INDEX),--extra-index-url "$(TORCH_INDEX)")
 
@@ -30,7 +31,7 @@ help: ## List the targets
 	@echo "variables: PYTHON (which python3 makes .venv), TORCH_INDEX (package index of a CPU build of torch),"
 	@echo "           JOBS (test workers), IMAGE (name of the image), DATA and PORT (of the demo)"
 
-venv: $(INSTALLED) ## Make .venv and install the project and its tools into it
+venv: $(KERNEL) ## Make .venv and install the project and its tools into it
 
 # The first Python on PATH that is new enough, unless PYTHON names one.
 $(INSTALLED): pyproject.toml constraints.txt
@@ -56,11 +57,16 @@ $(INSTALLED): pyproject.toml constraints.txt
 	@$(INSTALL) -e ".[dev]"
 	@touch $@
 
-$(CLUSTER): $(INSTALLED)
+# Without a compiler attention runs in torch, and the build says so.
+$(KERNEL): $(INSTALLED) $(wildcard model/attention/native/csrc/*) model/attention/native/library.py
+	@$(BIN)/python -m model.attention.native || true
+	@touch $@
+
+$(CLUSTER): $(KERNEL)
 	@$(INSTALL) -e ".[dev,kubernetes,cluster]"
 	@touch $@
 
-demo: $(INSTALLED) ## Run the service on a simulated network, or on DATA=path; PORT=number
+demo: $(KERNEL) ## Run the service on a simulated network, or on DATA=path; PORT=number
 	@$(BIN)/rancast demo $(if $(DATA),--data "$(DATA)") $(if $(PORT),--port "$(PORT)")
 
 test: lint types pytest ## Run every check that needs no cluster
@@ -72,7 +78,7 @@ lint: $(INSTALLED) ## Check style and formatting
 types: $(INSTALLED) ## Check types
 	$(BIN)/mypy
 
-pytest: $(INSTALLED) tools ## Run the tests that need no cluster, with branch coverage
+pytest: $(KERNEL) tools ## Run the tests that need no cluster, with branch coverage
 	$(BIN)/python -m pytest -n $(JOBS) -m "not cluster" --cov --cov-report=term
 
 format: $(INSTALLED) ## Format the sources and mend what can be mended
@@ -87,12 +93,12 @@ tools: $(INSTALLED) ## Fetch helm for the tests of the chart
 	@$(BIN)/python tests/helm/fetch_helm.py 4 $(BIN)/helm || true
 	@$(BIN)/python tests/helm/fetch_helm.py 3 $(BIN)/helm3 || true
 
-bench: $(INSTALLED) ## Run every benchmark in full and write benchmarks/results/
+bench: $(KERNEL) ## Run every benchmark in full and write benchmarks/results/
 	@set -e; for file in $$(grep -l '__main__' benchmarks/*.py benchmarks/*/__main__.py); do \
 	  name=$$(basename "$${file%/__main__.py}" .py); echo "== $$name"; $(BIN)/python -m "benchmarks.$$name"; \
 	done
 
-bench-quick: $(INSTALLED) ## Run every benchmark briefly
+bench-quick: $(KERNEL) ## Run every benchmark briefly
 	@set -e; for file in $$(grep -l '__main__' benchmarks/*.py benchmarks/*/__main__.py); do \
 	  name=$$(basename "$${file%/__main__.py}" .py); echo "== $$name"; $(BIN)/python -m "benchmarks.$$name" --quick; \
 	done

@@ -13,6 +13,7 @@ from torch import Tensor
 from model.attention.inputs import QkNorm, prepare, validate
 from model.attention.mask import UNMASKED, Mask, TileVisibility
 from model.attention.merge import merge
+from model.attention.native import Answer, native_attention, quick_attention, supports
 from model.attention.reference import reference_attention
 from model.attention.sdpa import sdpa_attention
 from model.attention.tiled import tiled_attention, visited_tiles
@@ -30,34 +31,50 @@ __all__ = [
     "visited_tiles",
 ]
 
-Backend = Callable[[Tensor, Tensor, Tensor, Mask, float, bool], tuple[Tensor, Tensor | None]]
+Kernel = Callable[[Tensor, Tensor, Tensor, Mask, float, bool], Answer]
+Backend = Callable[
+    [Tensor, Tensor, Tensor, Mask, RotaryTable | None, QkNorm | None, float, bool], Answer
+]
 
 
-def _reference(
-    q: Tensor, k: Tensor, v: Tensor, mask: Mask, scale: float, _: bool
-) -> tuple[Tensor, Tensor | None]:
+def _reference(q: Tensor, k: Tensor, v: Tensor, mask: Mask, scale: float, _: bool) -> Answer:
     return reference_attention(q, k, v, mask, scale)
 
 
-def _tiled(
-    q: Tensor, k: Tensor, v: Tensor, mask: Mask, scale: float, _: bool
-) -> tuple[Tensor, Tensor | None]:
+def _tiled(q: Tensor, k: Tensor, v: Tensor, mask: Mask, scale: float, _: bool) -> Answer:
     return tiled_attention(q, k, v, mask, scale)
 
 
-def _sdpa(
-    q: Tensor, k: Tensor, v: Tensor, mask: Mask, scale: float, return_lse: bool
-) -> tuple[Tensor, Tensor | None]:
+def _sdpa(q: Tensor, k: Tensor, v: Tensor, mask: Mask, scale: float, return_lse: bool) -> Answer:
     # torch's function does not give its log-sum-exp away.
     if return_lse:
         return tiled_attention(q, k, v, mask, scale)
     return sdpa_attention(q, k, v, mask, scale), None
 
 
+def _prepared(kernel: Kernel) -> Backend:
+    """A backend whose norm and rotation torch makes beforehand."""
+
+    def backend(
+        q: Tensor,
+        k: Tensor,
+        v: Tensor,
+        mask: Mask,
+        rope: RotaryTable | None,
+        qk_norm: QkNorm | None,
+        scale: float,
+        return_lse: bool,
+    ) -> Answer:
+        return kernel(*prepare(q, k, v, mask, rope, qk_norm), mask, scale, return_lse)
+
+    return backend
+
+
 BACKENDS: Final[dict[str, Backend]] = {
-    "reference": _reference,
-    "tiled": _tiled,
-    "sdpa": _sdpa,
+    "reference": _prepared(_reference),
+    "tiled": _prepared(_tiled),
+    "sdpa": _prepared(_sdpa),
+    "native": native_attention,
 }
 
 
@@ -117,8 +134,9 @@ def attention(
         rope: Table of max(N_q, N_k) positions, right-aligned like the mask.
         qk_norm: Gains of the norm of queries and keys.
         scale: Factor of the scores, 1 / sqrt(D) by default.
-        backend: A key of `BACKENDS`, or "auto": torch's kernel where it needs no N_q x N_k array
-            for the mask and no log-sum-exp is asked, else the tiled one.
+        backend: A key of `BACKENDS`, or "auto": the native kernel where it can be used; else
+            torch's where it needs no N_q x N_k array for the mask and no log-sum-exp is asked, and
+            the tiled one for the rest. Where native cannot be used, naming it means "auto".
         return_lse: Also return the log-sum-exp of the visible scores, from which `merge` joins
             answers over parts of the keys. The sdpa backend then answers by the tiled one.
 
@@ -129,17 +147,30 @@ def attention(
     Raises:
         AttentionError: Shapes, types, devices or options do not fit together.
     """
+    if backend in ("auto", "native") and supports(q):
+        answer = quick_attention(q, k, v, mask, rope, qk_norm, scale, return_lse)
+        if answer is not None:
+            return _asked(answer, return_lse)
     validate(q, k, v, mask, rope, qk_norm, scale)
     n_q, n_k = q.shape[2], k.shape[2]
     mask = mask.reduced(n_q, n_k)
-    if backend == "auto":
-        backend = "tiled" if return_lse or mask.needs_matrix(n_q, n_k) else "sdpa"
-    if backend not in BACKENDS:
+    if backend not in ("auto", *BACKENDS):
         raise AttentionError(f"expected a backend of {['auto', *BACKENDS]}, got {backend!r}")
-    q, k, v = prepare(q, k, v, mask, rope, qk_norm)
+    if backend == "auto" or (backend == "native" and not supports(q)):
+        backend = _best(q, mask.needs_matrix(n_q, n_k) or return_lse)
     scale = q.shape[3] ** -0.5 if scale is None else scale
-    output, lse = BACKENDS[backend](q, k, v, mask, scale, return_lse)
+    return _asked(BACKENDS[backend](q, k, v, mask, rope, qk_norm, scale, return_lse), return_lse)
+
+
+def _asked(answer: Answer, return_lse: bool) -> Tensor | tuple[Tensor, Tensor]:
+    output, lse = answer
     if not return_lse:
         return output
     assert lse is not None  # every backend gives it when asked
     return output, lse
+
+
+def _best(q: Tensor, torch_needs_matrix: bool) -> str:
+    if supports(q):
+        return "native"
+    return "tiled" if torch_needs_matrix else "sdpa"

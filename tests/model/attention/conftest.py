@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from model.attention import Mask
+from model.attention.native import Kernel, load
 
 DrawTensors = Callable[..., tuple[Tensor, Tensor, Tensor]]
 MakeMask = Callable[[str, int, int, int], Mask]
@@ -58,3 +59,12 @@ def make_mask() -> MakeMask:
         )
 
     return from_words
+
+
+@pytest.fixture(scope="session")
+def native_kernel() -> Kernel:
+    """The native kernel; where it cannot be used, tests of it are skipped with the reason."""
+    kernel = load()
+    if not kernel.usable:
+        pytest.skip(kernel.reason)
+    return kernel

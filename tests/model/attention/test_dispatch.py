@@ -27,6 +27,12 @@ def chosen(monkeypatch) -> list[str]:
 
 
 @pytest.fixture
+def without_native(monkeypatch):
+    """A machine whose processor or compiler the native kernel cannot use."""
+    monkeypatch.setattr("model.attention.supports", lambda _: False)
+
+
+@pytest.fixture
 def torch_calls(monkeypatch) -> list[dict]:
     """Keyword arguments of every call of torch's own kernel."""
     calls: list[dict] = []
@@ -56,17 +62,36 @@ def torch_calls(monkeypatch) -> list[dict]:
         (Mask(alibi_slopes=torch.ones(3)), 13, "tiled"),
     ],
 )
+@pytest.mark.usefixtures("without_native")
 def test_auto_leaves_to_torch_what_needs_no_matrix(draw, chosen, mask, n_q, backend):
     q, k, v = draw(n_q=n_q, n_k=13)
     attention(q, k, v, mask=mask)
     assert chosen == [backend]
 
 
+@pytest.mark.usefixtures("without_native")
 def test_auto_answers_by_tiles_where_the_log_sum_exp_is_asked(draw, chosen):
     attention(*draw(), return_lse=True)
     assert chosen == ["tiled"]
 
 
+@pytest.mark.usefixtures("native_kernel")
+@pytest.mark.parametrize("return_lse", [False, True])
+@pytest.mark.parametrize("mask", [Mask(), Mask(window=3), Mask(causal=True, key_valid=VALID)])
+def test_auto_takes_the_native_kernel_where_it_can_be_used(draw, chosen, mask, return_lse):
+    attention(*draw(), mask=mask, return_lse=return_lse)
+    assert chosen == ["native"]
+
+
+@pytest.mark.parametrize(
+    "options", [{"dtype": torch.float64}, {"dtype": torch.float16}, {"width": 257}]
+)
+def test_what_the_native_kernel_cannot_take_is_answered_by_another(draw, chosen, options):
+    attention(*draw(**options), backend="native")
+    assert chosen == ["sdpa"]
+
+
+@pytest.mark.usefixtures("native_kernel")
 @pytest.mark.parametrize("name", BACKENDS)
 def test_a_named_backend_is_the_one_that_runs(draw, chosen, name):
     attention(*draw(), mask=Mask(window=3), backend=name)
@@ -74,17 +99,17 @@ def test_a_named_backend_is_the_one_that_runs(draw, chosen, name):
 
 
 def test_without_a_mask_torch_is_given_none(draw, torch_calls):
-    attention(*draw(width=4))
+    attention(*draw(width=4), backend="sdpa")
     assert torch_calls == [{"is_causal": False, "scale": 0.5}]
 
 
 def test_causal_is_told_to_torch_in_a_word(draw, torch_calls):
-    attention(*draw(), mask=Mask(causal=True), scale=2.0)
+    attention(*draw(), mask=Mask(causal=True), scale=2.0, backend="sdpa")
     assert torch_calls == [{"is_causal": True, "scale": 2.0}]
 
 
 def test_key_validity_reaches_torch_as_one_row_a_batch_member(draw, torch_calls):
-    attention(*draw(), mask=Mask(key_valid=VALID))
+    attention(*draw(), mask=Mask(key_valid=VALID), backend="sdpa")
     (options,) = torch_calls
     assert options["attn_mask"].shape == (2, 1, 1, 13)
 

@@ -1,0 +1,28 @@
+"""Builds the kernel's library, or says why it cannot: `python -m model.attention.native`."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+
+from model.attention.native.library import BESIDE, build, load
+from model.errors import AttentionError
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Build into the cache, or into the package itself; a machine that cannot is told so."""
+    parser = argparse.ArgumentParser(prog="python -m model.attention.native", description=__doc__)
+    parser.add_argument("--beside", action="store_true", help="into the package, for an image")
+    options = parser.parse_args(arguments)
+    try:
+        build(Path(BESIDE) if options.beside else None)
+    except AttentionError as error:
+        sys.stderr.write(f"{error}\nattention will run in torch\n")
+        return 1
+    sys.stdout.write(f"{load().reason}\n")
+    return 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

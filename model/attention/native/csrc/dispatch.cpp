@@ -1,0 +1,69 @@
+#include "dispatch.h"
+
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <cstring>
+
+namespace rancast {
+namespace {
+
+struct Choice {
+  const char* name;
+  bool supported;
+  Kernels (*kernels)();
+};
+
+bool has_avx2() { return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"); }
+
+bool has_avx512() {
+  return has_avx2() && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
+         __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl");
+}
+
+bool has_avx512_bf16() { return has_avx512() && __builtin_cpu_supports("avx512bf16"); }
+
+// Linux gives a process the tiles' registers only when it asks; a container may be refused them.
+bool has_amx() {
+#if defined(RANCAST_EMULATE_TILES)
+  return has_avx512_bf16();
+#endif
+  constexpr int kRequestPermission = 0x1023, kTileData = 18;  // ARCH_REQ_XCOMP_PERM, XTILEDATA
+  return has_avx512_bf16() && __builtin_cpu_supports("amx-tile") &&
+         __builtin_cpu_supports("amx-bf16") &&
+         syscall(SYS_arch_prctl, kRequestPermission, kTileData) == 0;
+}
+
+Choice choose() {
+  const Choice choices[] = {
+      {"amx", has_amx(), amx_kernels},
+      {"avx512_bf16", has_avx512_bf16(), avx512_bf16_kernels},
+      {"avx512", has_avx512(), avx512_kernels},
+      {"avx2", has_avx2(), avx2_kernels},
+  };
+  const char* wanted = std::getenv("RANCAST_CPU_ISA");
+  for (const Choice& choice : choices)
+    if (choice.supported && (!wanted || !*wanted || std::strcmp(wanted, choice.name) == 0))
+      return choice;
+  return {"none", false, nullptr};
+}
+
+struct Chosen {
+  Choice choice = choose();
+  Kernels kernels = choice.kernels ? choice.kernels() : Kernels{};
+};
+
+const Chosen& chosen() {
+  static const Chosen once;
+  return once;
+}
+
+}  // namespace
+
+const char* chosen_isa() { return chosen().choice.name; }
+const Kernels& chosen_kernels() { return chosen().kernels; }
+
+}  // namespace rancast
+
+extern "C" __attribute__((visibility("default"))) const char* rancast_attention_isa() { return rancast::chosen_isa(); }

@@ -1,0 +1,212 @@
+"""Finding, building and loading the kernel's shared library.
+
+The library is C++ on torch's stable ABI, compiled for several instruction sets at once, of which
+one is chosen when it runs. It is looked for beside this file, where the image keeps it, and then in
+the user's cache; its name says which sources, compiler flags and torch it was made from, so that a
+stale one is never found.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import hashlib
+import logging
+import os
+import platform
+import shutil
+import subprocess
+import tempfile
+import threading
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+import torch
+
+from model.attention.native.gradient import register
+from model.errors import AttentionError
+
+CACHE_VARIABLE = "RANCAST_CACHE_DIR"
+ISA_VARIABLE = "RANCAST_CPU_ISA"
+"""Names one of `KERNELS` to use in place of the best, or none for no kernel."""
+
+FLAGS_VARIABLE = "RANCAST_KERNEL_FLAGS"
+"""More flags for the compiler, such as those of a sanitiser; the library's name depends on them."""
+
+SOURCES = Path(__file__).parent / "csrc"
+BESIDE = Path(__file__).parent / "lib"
+COMMON_FLAGS = (
+    "-std=c++17",
+    "-O3",
+    "-fPIC",
+    "-fvisibility=hidden",
+    "-fno-math-errno",
+    "-ffp-contract=fast",
+    "-Wno-psabi",
+    "-Wno-ignored-attributes",
+)
+AVX2_FLAGS = ("-mavx2", "-mfma", "-mf16c")
+AVX512_FLAGS = (*AVX2_FLAGS, "-mavx512f", "-mavx512bw", "-mavx512dq", "-mavx512vl")
+BF16_FLAGS = (*AVX512_FLAGS, "-mavx512bf16")
+KERNELS: Mapping[str, tuple[str, ...]] = {
+    "avx2": AVX2_FLAGS,
+    "avx512": AVX512_FLAGS,
+    "avx512_bf16": BF16_FLAGS,
+    "amx": (*BF16_FLAGS, "-mamx-tile", "-mamx-bf16", "-DRANCAST_AMX"),
+}
+STABLE_ABI = "-DTORCH_TARGET_VERSION=0x020a000000000000"
+
+_log = logging.getLogger("rancast.attention")
+_loading = threading.Lock()
+
+
+@dataclass(frozen=True)
+class Kernel:
+    """What became of the kernel on this machine.
+
+    Attributes:
+        isa: Instruction set that runs, or None where the pure-torch path answers.
+        reason: Why, in words for a person.
+        path: The library, if there is one.
+    """
+
+    isa: str | None
+    reason: str
+    path: Path | None = None
+
+    @property
+    def usable(self) -> bool:
+        """Whether attention can be answered by it."""
+        return self.isa is not None
+
+
+@cache
+def load() -> Kernel:
+    """The kernel, loaded the first time; where that is not possible, why, logged once."""
+    with _loading:  # the outer cache lets two first calls in
+        return _load_once()
+
+
+@cache
+def _load_once() -> Kernel:
+    kernel = _load()
+    if not kernel.usable:
+        _log.info("attention runs in torch: %s", kernel.reason)
+    return kernel
+
+
+def _load() -> Kernel:
+    if os.environ.get(ISA_VARIABLE) == "none":
+        return Kernel(None, f"{ISA_VARIABLE} is none")
+    if platform.machine() not in ("x86_64", "AMD64") or platform.system() != "Linux":
+        return Kernel(None, f"no kernel for {platform.system()} on {platform.machine()}")
+    path = find()
+    if path is None:
+        return Kernel(None, "the kernel is not built; `rancast doctor --build` builds it")
+    try:
+        torch.ops.load_library(str(path))  # type: ignore[no-untyped-call]
+        register()
+        isa = ctypes.CDLL(str(path)).rancast_attention_isa
+    except (OSError, AttributeError) as error:
+        return Kernel(None, f"{path} cannot be loaded: {error}", path)
+    isa.restype = ctypes.c_char_p
+    chosen = isa().decode()
+    if chosen == "none":
+        wanted = os.environ.get(ISA_VARIABLE)
+        lacking = f"{wanted}, which {ISA_VARIABLE} asks for" if wanted else "AVX2"
+        return Kernel(None, f"this processor lacks {lacking}", path)
+    return Kernel(chosen, f"{chosen} kernel from {path}", path)
+
+
+def find() -> Path | None:
+    """The library that fits these sources and this torch, if it has been built."""
+    for folder in (BESIDE, cache_folder()):
+        if (path := folder / library_name()).is_file():
+            return path
+    return None
+
+
+def cache_folder() -> Path:
+    """Where libraries are built to."""
+    if configured := os.environ.get(CACHE_VARIABLE):
+        return Path(configured)
+    base = os.environ.get("XDG_CACHE_HOME")
+    return (Path(base) if base else Path.home() / ".cache") / "rancast"
+
+
+def library_name() -> str:
+    """File name of the library, by what it is made from."""
+    digest = hashlib.sha256()
+    for path in sorted(SOURCES.iterdir()):
+        digest.update(path.name.encode() + path.read_bytes())
+    digest.update(repr((_common_flags(), dict(KERNELS), torch.__version__)).encode())
+    return f"attention-{digest.hexdigest()[:16]}.so"
+
+
+def _common_flags() -> tuple[str, ...]:
+    return (*COMMON_FLAGS, *os.environ.get(FLAGS_VARIABLE, "").split())
+
+
+def compiler() -> str | None:
+    """Path of the C++ compiler: `CXX`, or g++."""
+    return shutil.which(os.environ.get("CXX") or "g++")
+
+
+def build(folder: Path | None = None) -> Path:
+    """Compile the library, unless it is there already.
+
+    Args:
+        folder: Where to, by default the cache.
+
+    Returns:
+        Its path. It appears there in one step, so that two builds at once do no harm.
+
+    Raises:
+        AttentionError: There is no compiler, or it fails; the message has its last words.
+    """
+    path = (folder or cache_folder()) / library_name()
+    if path.is_file():
+        return path
+    if (tool := compiler()) is None:
+        raise AttentionError(
+            "expected a C++ compiler (CXX, or g++) to build the kernel, found none"
+        )
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=path.parent) as scratch:
+        unlinked = Path(scratch)
+        headers = Path(torch.__file__).parent / "include"
+        units = {isa: ("kernels", *flags, f"-DRANCAST_ISA={isa}") for isa, flags in KERNELS.items()}
+        units |= {name: (name, STABLE_ABI, f"-isystem{headers}") for name in ("dispatch", "op")}
+        _run_all(
+            [
+                [
+                    *(tool, *_common_flags(), *flags),
+                    *("-c", SOURCES / f"{source}.cpp", "-o", unlinked / f"{name}.o"),
+                ]
+                for name, (source, *flags) in units.items()
+            ]
+        )
+        objects = [*unlinked.glob("*.o")]
+        # Named so that its symbols are found; it is loaded already wherever this library is.
+        torch_cpu = [f"-L{headers.with_name('lib')}", "-ltorch_cpu"]
+        _run_all([[tool, "-shared", "-o", unlinked / path.name, *objects, *torch_cpu]])
+        os.replace(unlinked / path.name, path)
+    return path
+
+
+def _run_all(commands: list[list[str | Path]]) -> None:
+    """Run compilers side by side.
+
+    Raises:
+        AttentionError: One of them fails.
+    """
+    running = [
+        subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+        for command in commands
+    ]
+    said = [process.communicate()[0] for process in running]
+    for process, words, command in zip(running, said, commands, strict=True):
+        if process.returncode:
+            shown = " ".join(map(str, command))
+            raise AttentionError(f"expected `{shown}` to compile, it said: {words[-2_000:]}")

@@ -1,0 +1,268 @@
+"""The native kernel: what it promises beyond what every backend does."""
+
+from __future__ import annotations
+
+import os
+import resource
+import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+import torch
+
+from model.attention import Mask, QkNorm, attention
+from model.attention.native import build, library
+from model.attention.native.library import CACHE_VARIABLE, FLAGS_VARIABLE, ISA_VARIABLE
+from model.errors import AttentionError
+from model.rotary import rotary_table
+from tests.conftest import REPOSITORY
+from tests.model.attention.sweep import LIMITS, SHAPES, check
+
+pytestmark = pytest.mark.usefixtures("native_kernel")
+
+SANITISERS = "-fsanitize=address,undefined -fno-sanitize-recover=undefined -g -O1"
+
+
+def run_sweep(**environment: str) -> str:
+    """What the sweep says, as a process with these environment variables."""
+    done = subprocess.run(
+        [sys.executable, "-m", "tests.model.attention.sweep"],
+        env={**os.environ, **environment},
+        cwd=REPOSITORY,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout.strip()
+
+
+def build_with(flags: str, monkeypatch, tmp_path_factory) -> dict[str, str]:
+    """Build the kernel with more flags; the environment in which it is found."""
+    folder = tmp_path_factory.mktemp("kernel")
+    monkeypatch.setenv(FLAGS_VARIABLE, flags)
+    build(folder)
+    return {FLAGS_VARIABLE: flags, CACHE_VARIABLE: str(folder)}
+
+
+@pytest.mark.parametrize("dtype", LIMITS, ids=str)
+@pytest.mark.parametrize("shape", SHAPES, ids=str)
+def test_it_gives_what_the_definition_gives(shape, dtype):
+    check(shape, dtype)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("isa", ["avx2", "avx512"])
+def test_lesser_instruction_sets_give_it_too(isa, native_kernel):
+    if isa == "avx512" and not native_kernel.isa.startswith(("avx512", "amx")):
+        pytest.skip("this processor has no AVX-512")
+    assert run_sweep(**{ISA_VARIABLE: isa}) == isa
+
+
+@pytest.mark.slow
+def test_the_code_for_tiles_gives_it_too_with_tile_instructions_in_software(
+    monkeypatch, tmp_path_factory, native_kernel
+):
+    if native_kernel.isa not in ("avx512_bf16", "amx"):
+        pytest.skip("the code around the tiles needs AVX512-BF16")
+    environment = build_with("-DRANCAST_EMULATE_TILES", monkeypatch, tmp_path_factory)
+    assert run_sweep(**environment, **{ISA_VARIABLE: "amx"}) == "amx"
+
+
+@pytest.mark.slow
+def test_it_touches_no_memory_that_is_not_its_own(monkeypatch, tmp_path_factory, native_kernel):
+    environment = build_with(SANITISERS, monkeypatch, tmp_path_factory)
+    tool = library.compiler()
+    assert tool
+    runtime = subprocess.run(
+        [tool, "-print-file-name=libasan.so"], capture_output=True, text=True, check=True
+    ).stdout.strip()
+    assert (
+        run_sweep(**environment, LD_PRELOAD=runtime, ASAN_OPTIONS="detect_leaks=0")
+        == native_kernel.isa
+    )
+
+
+def test_the_layout_of_a_projection_goes_in_and_out_without_a_copy():
+    projected = torch.randn(2, 13, 3, 4, 8)  # B, N, three, H, D
+    q, k, v = projected.permute(2, 0, 3, 1, 4)
+    output = attention(q, k, v, backend="native")
+    assert output.transpose(1, 2).is_contiguous()
+    expected = attention(q, k, v, backend="reference")
+    torch.testing.assert_close(output, expected, rtol=0, atol=2e-6)
+
+
+@pytest.mark.parametrize("dtype", LIMITS, ids=str)
+def test_channels_that_do_not_lie_side_by_side_are_read_rightly(dtype):
+    q, k, v = torch.randn(3, 1, 2, 8, 50).to(dtype).transpose(-1, -2)
+    output = attention(q, k, v, backend="native")
+    expected = attention(q, k, v, backend="reference")
+    torch.testing.assert_close(
+        output, expected, rtol=0, atol=2e-2 if dtype != q.float().dtype else 2e-6
+    )
+
+
+@pytest.mark.parametrize("shape", [(0, 2, 5, 8), (2, 0, 5, 8), (2, 2, 0, 8)])
+def test_nothing_gives_nothing(shape):
+    q = torch.randn(shape, requires_grad=True)
+    output, lse = attention(q, q, q, backend="native", return_lse=True)
+    assert output.shape == shape
+    assert lse.shape == shape[:3]
+    output.sum().backward()
+    assert q.grad is not None
+    assert q.grad.shape == shape
+
+
+def test_queries_without_keys_see_nothing():
+    q, k = torch.randn(1, 2, 3, 8), torch.randn(1, 2, 0, 8)
+    output, lse = attention(q, k, k, backend="native", return_lse=True)
+    assert (output == 0).all()
+    assert (lse == -torch.inf).all()
+
+
+@pytest.mark.parametrize("hidden", [torch.nan, torch.inf])
+@pytest.mark.parametrize(
+    "mask",
+    [
+        Mask(key_valid=torch.arange(40)[None] % 3 > 0),
+        Mask(causal=True, window=4),
+        Mask(key_valid=torch.arange(40)[None] > 20, causal=True),
+    ],
+    ids=["valid", "window", "late"],
+)
+def test_what_no_query_sees_is_not_even_read(mask, hidden):
+    q, k, v = torch.randn(3, 1, 2, 40, 32)
+    unseen = torch.zeros(40, dtype=torch.bool)
+    if mask.key_valid is not None:
+        unseen = ~mask.key_valid[0]
+    else:
+        q, unseen[:17] = q[:, :, 20:], True  # queries at 20 and later see 17 and later
+    expected = attention(q, k, v, mask=mask, backend="native")
+    k, v = k.clone(), v.clone()
+    k[:, :, unseen] = v[:, :, unseen] = hidden
+    leaves = [t.detach().requires_grad_() for t in (q, k, v)]
+    output = attention(*leaves, mask=mask, backend="native")
+    assert torch.equal(output, expected)
+    output.square().sum().backward()
+    assert all(leaf.grad.isfinite().all() for leaf in leaves)
+
+
+def test_a_number_that_is_none_is_not_hidden_from_those_who_see_it():
+    q, k, v = torch.randn(3, 1, 1, 8, 32)
+    q[0, 0, 3, 5] = torch.nan
+    output = attention(q, k, v, backend="native")
+    assert output[0, 0, 3].isnan().all()
+    assert output[0, 0, [0, 1, 2, 4, 5, 6, 7]].isfinite().all()
+
+
+@pytest.mark.parametrize("dtype", LIMITS, ids=str)
+def test_threads_change_no_bit(dtype):
+    inputs = [t.to(dtype).requires_grad_() for t in torch.randn(3, 2, 3, 300, 32)]
+    found = []
+    threads = torch.get_num_threads()
+    try:
+        for count in (1, 2, 2):
+            torch.set_num_threads(count)
+            output, lse = attention(*inputs, mask=Mask(causal=True), return_lse=True)
+            grads = torch.autograd.grad(output.square().sum() + lse.sum(), inputs)
+            found.append((output, lse, *grads))
+    finally:
+        torch.set_num_threads(threads)
+    for other in found[1:]:
+        assert all(torch.equal(a, b) for a, b in zip(found[0], other, strict=True))
+
+
+def test_calls_at_once_do_not_disturb_each_other():
+    inputs = [torch.randn(3, 1, 2, 100 + 10 * place, 32) for place in range(8)]
+
+    def answer(qkv: torch.Tensor) -> torch.Tensor:
+        return attention(*qkv, mask=Mask(causal=True), backend="native")
+
+    alone = [answer(qkv) for qkv in inputs]
+    with ThreadPoolExecutor(4) as pool:
+        for _ in range(5):
+            together = list(pool.map(answer, inputs))
+            assert all(torch.equal(a, b) for a, b in zip(alone, together, strict=True))
+
+
+@pytest.mark.parametrize("gradients", [False, True])
+def test_torch_finds_nothing_wrong_with_the_operator(gradients):
+    q, k, v = (torch.randn(2, 2, 9, 8, requires_grad=gradients) for _ in range(3))
+    valid = torch.ones(2, 9, dtype=torch.bool)
+    arguments = (q, k, v, valid, None, None, None, None, None, 0.0, 0.3, True, 4, 1, True)
+    torch.library.opcheck(torch.ops.rancast.attention, arguments)
+
+
+def test_it_is_part_of_an_exported_program():
+    class Attend(torch.nn.Module):
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            table = rotary_table(torch.arange(x.shape[2]), x.shape[3])
+            norm = QkNorm(torch.ones(x.shape[3]), torch.ones(x.shape[3]))
+            return attention(x, x, x, rope=table, qk_norm=norm)
+
+    batch = torch.export.Dim("batch", min=1, max=64)
+    example = torch.randn(3, 2, 11, 16)
+    with torch.no_grad():
+        program = torch.export.export(Attend(), (example,), dynamic_shapes=({0: batch},))
+    assert "rancast.attention" in str(program.graph)
+    other = torch.randn(7, 2, 11, 16)
+    torch.testing.assert_close(program.module()(other), Attend()(other), rtol=0, atol=0)
+
+
+def test_memory_does_not_grow_with_the_square_of_the_length():
+    q, k, v = torch.randn(3, 1, 4, 8_192, 32)
+    attention(q[:, :, :64], k, v, backend="native")
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    output = attention(q, k, v, backend="native")
+    grown_kib = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before
+    assert grown_kib * 1024 <= 2 * output.nbytes + 2**20
+
+
+def test_without_a_compiler_building_says_what_is_missing(monkeypatch, tmp_path):
+    monkeypatch.setenv("CXX", "no-such-compiler")
+    with pytest.raises(AttentionError, match=r"expected a C\+\+ compiler"):
+        build(tmp_path)
+
+
+def test_a_compiler_that_fails_is_quoted_and_leaves_nothing_behind(monkeypatch, tmp_path):
+    monkeypatch.setenv(FLAGS_VARIABLE, "--no-such-flag")
+    with pytest.raises(AttentionError, match="no-such-flag"):
+        build(tmp_path)
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("environment", "reason"),
+    [
+        ({ISA_VARIABLE: "none"}, "is none"),
+        ({ISA_VARIABLE: "altivec"}, "lacks altivec"),
+        ({CACHE_VARIABLE: "/nonexistent"}, "not built"),
+    ],
+)
+def test_where_it_cannot_be_used_torch_answers_and_one_line_says_why(environment, reason):
+    program = (
+        "import logging, torch\n"
+        "logging.basicConfig(level=logging.INFO)\n"
+        "from model.attention import attention\n"
+        "q = torch.ones(1, 1, 3, 8)\n"
+        "print(attention(q, q, q, backend='native').sum().item(), attention(q, q, q).sum().item())"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program],
+        env={**os.environ, **environment},
+        cwd=REPOSITORY,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert done.stdout == "24.0 24.0\n"
+    (line,) = [each for each in done.stderr.splitlines() if "rancast.attention" in each]
+    assert reason in line
+
+
+def test_a_build_that_is_there_is_not_made_again(monkeypatch):
+    path = library.find()
+    assert path is not None
+    monkeypatch.setenv("CXX", "no-such-compiler")
+    assert build(path.parent) == path
