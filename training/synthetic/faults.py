@@ -7,6 +7,8 @@ Axes: B cells, K KPIs, T history samples, H future samples, L = T + H.
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -111,7 +113,9 @@ def _blocks(
     return holes
 
 
-def _spans(start: NDArray[np.float64], span: NDArray[np.float64], length: int) -> NDArray[np.bool_]:
+def _spans(
+    start: NDArray[np.float64], span: NDArray[np.floating[Any]], length: int
+) -> NDArray[np.bool_]:
     """(B, L) the samples from `start` (B, 1) on, for `span` (B, 1) of them."""
     since = np.arange(length) - start
     return np.asarray((since >= 0.0) & (since < span), dtype=np.bool_)
