@@ -104,8 +104,8 @@ def test_a_whole_step_is_the_same_step_up_to_rounding(tiny_config):
 
 
 def _gradient(weight: torch.Tensor) -> torch.Tensor:
-    assert weight.grad is not None
-    return weight.grad.flatten()
+    # Of a single KPI, queries and keys across KPIs have none.
+    return (torch.zeros_like(weight) if weight.grad is None else weight.grad).flatten()
 
 
 def test_parts_are_compiled_only_where_asked(tiny_config, monkeypatch):

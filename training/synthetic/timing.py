@@ -70,6 +70,9 @@ _LONG_HISTORY_SHARES: Mapping[Regime, float] = {
     Regime.DAY: 0.0,
 }
 
+_WHOLE_DAYS = (1, 2, 3, 7, 14, 28)
+_WHOLE_DAYS_SHARE = 0.35
+
 
 @dataclass(frozen=True)
 class Timing:
@@ -168,7 +171,9 @@ def draw_timing(
 ) -> Timing:
     """Draw the step and the lengths of a batch; every length is a whole number of patches.
 
-    Horizons are drawn log-uniformly: short ones are asked for more often and cost less.
+    Horizons are drawn log-uniformly: short ones are asked for more often and cost less. Many
+    histories by minutes and hours are whole days or weeks, as people ask for them: of one day, the
+    horizon has the values of a day ago and the context has none to tell what they are worth.
     """
     regime = draw_key(rng, REGIME_SHARES)
     # Half of the held-out batches keep a known step, so that new noise and new shapes are
@@ -186,6 +191,15 @@ def draw_timing(
     if rng.random() < _LONG_HISTORY_SHARES[regime]:
         most_history = max(context, max_history_steps // patch)
         history = int(np.exp(rng.uniform(np.log(context), np.log(most_history + 1))))
+    whole_days = [
+        patches
+        for patches in (-(-days * DAY_MS // (step_ms * patch)) for days in _WHOLE_DAYS)
+        if least_context <= patches <= max_history_steps // patch
+    ]
+    has_days = regime in (Regime.HOUR, Regime.MINUTE) and whole_days
+    if has_days and rng.random() < _WHOLE_DAYS_SHARE:
+        history = int(rng.choice(whole_days))
+        context = min(history, most_context)
     horizon = int(np.exp(rng.uniform(0.0, np.log(max_horizon // patch + 1))))
     return Timing(regime, step_ms, context * patch, history * patch, horizon * patch)
 

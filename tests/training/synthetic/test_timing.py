@@ -72,6 +72,19 @@ def test_only_samplings_with_lags_get_a_long_history():
             assert timing.history_steps == timing.context_steps
 
 
+def test_many_histories_are_whole_days():
+    by_two_minutes = [
+        timing for timing in _timings(held_out=False) if timing.step_ms == 2 * MINUTE_MS
+    ]
+    one_day = [timing for timing in by_two_minutes if timing.history_steps == 720]
+    assert len(one_day) > 0.1 * len(by_two_minutes)
+    assert {timing.context_steps for timing in one_day} == {720}
+    hourly = [timing for timing in _timings(held_out=False) if timing.step_ms == HOUR_MS]
+    for weeks in (1, 4):
+        steps = -(-weeks * 168 // 16) * 16
+        assert sum(t.history_steps == steps for t in hourly) > 0.05 * len(hourly)
+
+
 def test_a_key_without_a_share_is_never_drawn():
     rng = np.random.default_rng(0)
     assert {draw_key(rng, {"never": 0.0, "always": 2.0}) for _ in range(100)} == {"always"}
