@@ -53,6 +53,7 @@ class SelfAttention(nn.Module):
         visible: Tensor,
         rope: RotaryTable | None = None,
         alibi_slopes: Tensor | None = None,
+        first: int = 0,
     ) -> Tensor:
         """Attend within each row of `x`; without angles and slopes the axis has no order.
 
@@ -61,22 +62,37 @@ class SelfAttention(nn.Module):
             visible: bool (R, N), which tokens may be looked at.
             rope: Rotary angles of the N positions.
             alibi_slopes: Slope of each head's bias against distance.
+            first: Tokens before it are looked at and not answered.
 
         Returns:
-            (R, N, d).
+            (R, N - first, d).
         """
         rows, tokens, width = x.shape
-        q, k, v = self.qkv(x).view(rows, tokens, 3, self.heads, -1).permute(2, 0, 3, 1, 4)
+        if tokens == 1:  # the only value that there is, where it may be looked at
+            alone = functional.linear(x, self.qkv.weight[2 * width :])
+            answer: Tensor = self.out(torch.where(visible[..., None], alone, 0.0))
+            return answer
+        if first == 0:
+            q, k, v = self._heads(self.qkv(x), 3)
+        else:
+            (q,) = self._heads(functional.linear(x[:, first:], self.qkv.weight[:width]), 1)
+            k, v = self._heads(functional.linear(x, self.qkv.weight[width:]), 2)
         mixed = attention(
-            q,  # (R, H, N, D)
-            k,
+            q,  # (R, H, N - first, D)
+            k,  # (R, H, N, D)
             v,
             mask=Mask(key_valid=visible, alibi_slopes=alibi_slopes),
             rope=rope,
             qk_norm=QkNorm(self.query_norm, self.key_norm, NORM_EPS),
         )
-        joined: Tensor = self.out(mixed.transpose(1, 2).reshape(rows, tokens, width))
+        joined: Tensor = self.out(mixed.transpose(1, 2).reshape(rows, tokens - first, width))
         return joined
+
+    def _heads(self, projected: Tensor, parts: int) -> tuple[Tensor, ...]:
+        """(R, N, parts * d) as `parts` of (R, H, N, D)."""
+        rows, tokens, _ = projected.shape
+        split = projected.view(rows, tokens, parts, self.heads, -1)
+        return split.permute(2, 0, 3, 1, 4).unbind()
 
 
 class SwiGlu(nn.Module):
@@ -112,12 +128,17 @@ class Block(nn.Module):
         visible: Tensor,
         rope: RotaryTable | None,
         alibi_slopes: Tensor | None,
+        first: int = 0,
     ) -> Tensor:
-        """Tokens (B, K, N, d) and their visibility (B, K, N) to tokens (B, K, N, d)."""
+        """Tokens (B, K, N, d) and their visibility (B, K, N) to tokens (B, K, N - first, d).
+
+        Tokens before `first` are only looked at: no later layer reads their answer.
+        """
         over_time = self.time_attention(
-            self.time_norm(x).flatten(0, 1), visible.flatten(0, 1), rope, alibi_slopes
-        )  # (B * K, N, d)
-        x = x + over_time.unflatten(0, x.shape[:2])
+            self.time_norm(x).flatten(0, 1), visible.flatten(0, 1), rope, alibi_slopes, first
+        )  # (B * K, N - first, d)
+        x = x[:, :, first:] + over_time.unflatten(0, x.shape[:2])
+        visible = visible[:, :, first:]
         if self.kpi_attention is not None and self.kpi_norm is not None:
             by_patch = self.kpi_norm(x).transpose(1, 2)  # (B, N, K, d)
             seen = visible.transpose(1, 2).flatten(0, 1)  # (B * N, K)
@@ -188,9 +209,11 @@ class Forecaster(nn.Module):
         context_patches = tokens.inputs.shape[2] - tokens.future_patches
         rope, slopes = self._positions(context_patches, tokens.future_patches)
         x = self.embedding(tokens.inputs, tokens.kinds)  # (B, K, N, d)
-        for block in self.blocks:
+        *blocks, last = self.blocks
+        for block in blocks:
             x = block(x, tokens.visible, rope, slopes)
-        quantiles: Tensor = self.head(x[:, :, context_patches:], tokens.copies)
+        x = last(x, tokens.visible, rope, slopes, context_patches)  # (B, K, future patches, d)
+        quantiles: Tensor = self.head(x, tokens.copies)
         return quantiles
 
     def _positions(
