@@ -67,7 +67,8 @@ class SelfAttention(nn.Module):
         Returns:
             (R, N - first, d).
         """
-        rows, tokens, width = x.shape
+        rows, tokens, _ = x.shape
+        width = self.qkv.in_features
         if tokens == 1:  # the only value that there is, where it may be looked at
             alone = functional.linear(x, self.qkv.weight[2 * width :])
             answer: Tensor = self.out(torch.where(visible[..., None], alone, 0.0))

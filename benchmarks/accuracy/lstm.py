@@ -54,8 +54,9 @@ class LstmBlock(nn.Module):
         visible: Tensor,
         rope: RotaryTable | None,
         alibi_slopes: Tensor | None,
+        first: int = 0,
     ) -> Tensor:
-        """Tokens (B, K, N, d) and their visibility (B, K, N) to tokens (B, K, N, d).
+        """Tokens (B, K, N, d) and their visibility (B, K, N) to tokens (B, K, N - first, d).
 
         The order of the patches is the LSTM's own, so `rope` and `alibi_slopes` are not used.
         """
@@ -66,7 +67,7 @@ class LstmBlock(nn.Module):
         if self.kpi_norm is not None and self.kpi_out is not None:
             total = (self.kpi_norm(x) * seen).sum(1, keepdim=True)  # (B, 1, N, d)
             x = x + self.kpi_out(total / seen.sum(1, keepdim=True).clamp(min=1))
-        return x
+        return x[:, :, first:]
 
 
 class LstmForecaster(Forecaster):

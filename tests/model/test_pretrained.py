@@ -50,12 +50,15 @@ def golden_window() -> KpiWindow:
 
 
 def test_it_is_small(checkpoint):
-    assert default_checkpoint_path().stat().st_size < 8_000_000
+    assert default_checkpoint_path().stat().st_size < 16_000_000
     assert checkpoint.name == "rancast-small"
 
 
 def test_its_card_says_what_it_was_made_of(checkpoint):
-    assert checkpoint.training["data"] == ["synthetic cells"]
+    recordings = ["tractor_kpm_1s.parquet", "kirlf_lte_failure_hourly.parquet"]
+    assert checkpoint.training["data"] == ["synthetic cells", *recordings]
+    assert checkpoint.training["excluded_cells"] == ["*Trial2*"]
+    assert checkpoint.training["limits"]
     assert checkpoint.training["fit"]["seed"] == 0
     assert checkpoint.training["steps"] == checkpoint.training["fit"]["steps"]
     assert set(checkpoint.evaluation) == set(TASKS)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -101,6 +102,24 @@ def test_a_whole_step_is_the_same_step_up_to_rounding(tiny_config):
         gradients.append(torch.cat([_gradient(weight) for weight in each.parameters()]))
     whole, rounded = gradients
     assert nn.functional.cosine_similarity(whole, rounded, dim=0) > 0.99
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not can_compile(), reason="there is no C++ compiler")
+def test_a_compiled_step_is_the_same_step(tiny_config):
+    torch.manual_seed(1)
+    plain = Forecaster(replace(tiny_config, layers=1))
+    for parameter in plain.parameters():
+        nn.init.normal_(parameter, std=0.1)
+    compiled, half = copy.deepcopy(plain), copy.deepcopy(plain)
+    accelerate(half, compiled=False)
+    accelerate(compiled, compiled=True)
+    spec = BatchSpec(series=8, max_context_steps=64, max_history_steps=128, max_horizon=32)
+    for seed in range(3):
+        batch = SyntheticSource(tiny_config, spec).batch(np.random.default_rng(seed))
+        losses = [batch_loss(each, batch) for each in (half, compiled)]
+        torch.testing.assert_close(losses[0], losses[1], rtol=1e-3, atol=1e-4)
+        losses[1].backward()
 
 
 def _gradient(weight: torch.Tensor) -> torch.Tensor:

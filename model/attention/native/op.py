@@ -21,9 +21,13 @@ TYPES = frozenset({torch.float32, torch.bfloat16})
 
 def supports(q: Tensor) -> bool:
     """Whether the kernel can answer for such queries on this machine."""
-    return (
-        q.dtype in TYPES and q.is_cpu and q.dim() == 4 and q.shape[3] <= MAX_WIDTH and load().usable
-    )
+    return q.dtype in TYPES and q.is_cpu and q.dim() == 4 and q.shape[3] <= MAX_WIDTH and _usable()
+
+
+@torch.compiler.assume_constant_result  # type: ignore[untyped-decorator]
+def _usable() -> bool:
+    """Whether there is a kernel; a compiled program is of one mind about it."""
+    return load().usable
 
 
 def quick_attention(
