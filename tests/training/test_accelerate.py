@@ -105,6 +105,7 @@ def test_a_whole_step_is_the_same_step_up_to_rounding(tiny_config):
 
 
 @pytest.mark.slow
+@pytest.mark.filterwarnings("ignore")  # of torch about itself
 @pytest.mark.skipif(not can_compile(), reason="there is no C++ compiler")
 def test_a_compiled_step_is_the_same_step(tiny_config):
     torch.manual_seed(1)
