@@ -190,8 +190,9 @@ def build(folder: Path | None = None) -> Path:
         objects = [*unlinked.glob("*.o")]
         # Named so that its symbols are found; it is loaded already wherever this library is.
         torch_cpu = [f"-L{headers.with_name('lib')}", "-ltorch_cpu"]
-        _run_all([[tool, "-shared", "-o", unlinked / path.name, *objects, *torch_cpu]])
-        os.replace(unlinked / path.name, path)
+        linked = unlinked / path.name
+        _run_all([[tool, "-shared", *_common_flags(), "-o", linked, *objects, *torch_cpu]])
+        os.replace(linked, path)
     return path
 
 

@@ -32,6 +32,7 @@ SHAPES = (
     (1, 97, 256, 1, 1),
     (4, 4, 32, 5, 7),
 )
+AS_A_PROGRAM = ((33, 128, 17, 2, 1), (70, 40, 40, 1, 2), (1, 97, 256, 1, 1), (16, 16, 32, 4, 1))
 LIMITS = {torch.float32: 2e-6, torch.bfloat16: 1e-5}
 GRADIENT_LIMITS = {torch.float32: 1e-5, torch.bfloat16: 1e-4}
 
@@ -124,9 +125,10 @@ def _size(right: Tensor) -> float:
 
 
 def main() -> None:
+    torch.set_num_threads(1)
     kernel = load()
     assert kernel.usable, kernel.reason
-    for shape, dtype in itertools.product(SHAPES, LIMITS):
+    for shape, dtype in itertools.product(AS_A_PROGRAM, LIMITS):
         check(shape, dtype)
     sys.stdout.write(f"{kernel.isa}\n")
 
