@@ -59,8 +59,7 @@ $(INSTALLED): pyproject.toml constraints.txt
 
 # Without a compiler attention runs in torch, and the build says so.
 $(KERNEL): $(INSTALLED) $(wildcard model/attention/native/csrc/*) model/attention/native/library.py
-	@$(BIN)/python -m model.attention.native || true
-	@touch $@
+	@$(BIN)/python -m model.attention.native && touch $@ || true
 
 $(CLUSTER): $(KERNEL)
 	@$(INSTALL) -e ".[dev,kubernetes,cluster]"

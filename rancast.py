@@ -12,7 +12,7 @@ from functools import wraps
 
 import typer
 
-from service.commands import demo, forecast, model, serve
+from service.commands import demo, doctor, forecast, model, serve
 from training.commands.backtest import backtest
 from training.commands.calibrate import calibrate
 from training.commands.finetune import finetune
@@ -66,6 +66,7 @@ for _command in (
     simulate,
     demo,
     model,
+    doctor,
 ):
     app.command()(_plainly(_command))
 

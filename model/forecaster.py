@@ -71,7 +71,7 @@ class SelfAttention(nn.Module):
         width = self.qkv.in_features
         if tokens == 1:  # the only value that there is, where it may be looked at
             alone = functional.linear(x, self.qkv.weight[2 * width :])
-            answer: Tensor = self.out(torch.where(visible[..., None], alone, 0.0))
+            answer: Tensor = self.out(torch.where(visible[..., None], alone, 0.0)[:, first:])
             return answer
         if first == 0:
             q, k, v = self._heads(self.qkv(x), 3)
@@ -92,7 +92,7 @@ class SelfAttention(nn.Module):
     def _heads(self, projected: Tensor, parts: int) -> tuple[Tensor, ...]:
         """(R, N, parts * d) as `parts` of (R, H, N, D)."""
         rows, tokens, _ = projected.shape
-        split = projected.view(rows, tokens, parts, self.heads, -1)
+        split = projected.view(rows, tokens, parts, self.heads, self.query_norm.shape[0])
         return split.permute(2, 0, 3, 1, 4).unbind()
 
 

@@ -1,4 +1,4 @@
-"""The commands that forecast: `serve`, `forecast`, `demo`, `model`.
+"""The commands that forecast: `serve`, `forecast`, `demo`, `model`, `doctor`.
 
 A command is its options and its help; what it does is imported when it is called.
 """
@@ -103,6 +103,26 @@ def model(checkpoint: Checkpoint = None) -> None:
     from service.offline.cli import show_checkpoint
 
     show_checkpoint(checkpoint)
+
+
+def doctor(
+    checkpoint: Checkpoint = None,
+    build: Annotated[
+        bool, typer.Option("--build", help="Build the attention kernel first, if it is missing.")
+    ] = False,
+    catalogue: Catalogues = None,
+) -> None:
+    """Say which code makes forecasts on this machine, why, and how fast.
+
+    Exit status 1: forecasts cannot be made.
+    """
+    from service.offline.cli import examine_machine
+
+    if build:
+        from model.attention.native import build as build_kernel
+
+        build_kernel()
+    raise typer.Exit(0 if examine_machine(checkpoint, load(catalogue)) else 1)
 
 
 def _levels(text: str) -> tuple[float, ...]:

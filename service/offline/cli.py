@@ -20,11 +20,13 @@ from model.pretrained import find_checkpoint
 from model.rollout import Rollout
 from model.transformer import TransformerPredictor
 from service.answers import level_key
+from service.offline.doctor import Trouble, examine
 from service.offline.forecast import ForecastJob, run_forecast
 from service.offline.output import check_output, write_output
 from service.timestamps import to_rfc3339
 
 MAX_ROWS = 40
+STYLES = {Trouble.NONE: "green", Trouble.SLOW: "yellow", Trouble.BROKEN: "red"}
 
 
 def forecast_with_progress(
@@ -134,3 +136,21 @@ def _calibration_story(checkpoint: Checkpoint) -> dict[str, object]:
         return {"method": "none: quantiles are as trained"}
     targets = {kind: sum(counts) for kind, counts in calibration.counts.items()}
     return {"method": calibration.method, "targets": targets, **calibration.provenance}
+
+
+def examine_machine(checkpoint: Path | None, catalogue: Catalogue) -> bool:
+    """Print what the doctor finds.
+
+    Returns:
+        Whether nothing is broken.
+    """
+    console = Console(highlight=False)
+    sound = True
+    for finding in examine(checkpoint, catalogue):
+        console.print(
+            f"[{STYLES[finding.trouble]}]{finding.trouble.value:6}[/] {finding.subject}: "
+            f"{escape(finding.words)}",
+            soft_wrap=True,
+        )
+        sound &= finding.trouble is not Trouble.BROKEN
+    return sound

@@ -10,6 +10,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from model.errors import AttentionError
+
 
 def register() -> None:
     """Tell torch, once a library is loaded."""
@@ -18,6 +20,7 @@ def register() -> None:
     torch.library.register_autograd(
         "rancast::attention", _backward, setup_context=_save_for_backward
     )
+    torch.library.register_autograd("rancast::attention_backward", _refuse)
 
 
 def _tokens(like: Tensor) -> Tensor:
@@ -41,7 +44,9 @@ def _fake(
         raise RuntimeError("expected one device")
     if any(x.dtype != torch.float32 or not x.is_contiguous() for x in narrow):
         raise RuntimeError("expected slopes, gains and angles as dense float32")
-    if any(x.stride(-1) != 1 for x in (q, k, v)) or not all(x.is_contiguous() for x in valid):
+    if any(x.stride(-1) != 1 and x.shape[-1] != 1 for x in (q, k, v)) or not all(
+        x.is_contiguous() for x in valid
+    ):
         raise RuntimeError("expected dense rows")
     with_lse = preparation_and_terms[-1]
     return _tokens(q), q.new_empty((batch if with_lse else 0, heads, rows), dtype=torch.float32)
@@ -52,13 +57,26 @@ def _fake_backward(q: Tensor, k: Tensor, v: Tensor, *_: Any) -> tuple[Tensor, Te
 
 
 def _save_for_backward(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, Tensor]) -> None:
-    q, k, v, key_valid, slopes, *_, scale, causal, window, sinks, _ = inputs
+    q, k, v, key_valid, slopes, *preparation, _, scale, causal, window, sinks, with_lse = inputs
+    ctx.is_complete = with_lse and all(x is None for x in preparation)
     ctx.save_for_backward(q, k, v, *output, key_valid, slopes)
     ctx.terms = (scale, causal, window, sinks)
 
 
+def _refuse(_: Any, *__: Tensor) -> None:
+    raise AttentionError(
+        "expected a first derivative of attention, got one of higher order, which the native "
+        "backend has not; ask with backend='tiled'"
+    )
+
+
 def _backward(ctx: Any, d_output: Tensor, d_lse: Tensor | None) -> tuple[Tensor | None, ...]:
     q, k, v, output, lse, key_valid, slopes = ctx.saved_tensors
+    if not ctx.is_complete:
+        raise AttentionError(
+            "expected gradients to be asked when attention is called, got a program that was "
+            "traced without them; trace it with inputs that require gradients"
+        )
     grads = torch.ops.rancast.attention_backward(
         q,
         k,

@@ -13,11 +13,12 @@ import hashlib
 import logging
 import os
 import platform
+import shlex
 import shutil
 import subprocess
 import tempfile
 import threading
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -101,14 +102,19 @@ def _load() -> Kernel:
         return Kernel(None, f"{ISA_VARIABLE} is none")
     if platform.machine() not in ("x86_64", "AMD64") or platform.system() != "Linux":
         return Kernel(None, f"no kernel for {platform.system()} on {platform.machine()}")
-    path = find()
+    try:
+        path = find()
+    except (OSError, RuntimeError) as error:
+        return Kernel(None, f"the kernel cannot be looked for: {error}")
     if path is None:
         return Kernel(None, "the kernel is not built; `rancast doctor --build` builds it")
+    if not _is_ours(path):
+        return Kernel(None, f"{path} may be written by others, so it is not loaded", path)
     try:
         torch.ops.load_library(str(path))  # type: ignore[no-untyped-call]
         register()
         isa = ctypes.CDLL(str(path)).rancast_attention_isa
-    except (OSError, AttributeError) as error:
+    except (OSError, AttributeError, RuntimeError) as error:
         return Kernel(None, f"{path} cannot be loaded: {error}", path)
     isa.restype = ctypes.c_char_p
     chosen = isa().decode()
@@ -121,10 +127,18 @@ def _load() -> Kernel:
 
 def find() -> Path | None:
     """The library that fits these sources and this torch, if it has been built."""
-    for folder in (BESIDE, cache_folder()):
-        if (path := folder / library_name()).is_file():
-            return path
-    return None
+    name = library_name()
+    if (beside := BESIDE / name).is_file():
+        return beside
+    cached = cache_folder() / name
+    return cached if cached.is_file() else None
+
+
+def _is_ours(path: Path) -> bool:
+    """Whether nobody but this user and root may change a file that is about to be run."""
+    owners = {0, os.getuid()}
+    states = (path.stat(), path.parent.stat())
+    return all(state.st_uid in owners and not state.st_mode & 0o022 for state in states)
 
 
 def cache_folder() -> Path:
@@ -138,9 +152,10 @@ def cache_folder() -> Path:
 def library_name() -> str:
     """File name of the library, by what it is made from."""
     digest = hashlib.sha256()
-    for path in sorted(SOURCES.iterdir()):
+    for path in sorted([*SOURCES.glob("*.h"), *SOURCES.glob("*.cpp")]):
         digest.update(path.name.encode() + path.read_bytes())
-    digest.update(repr((_common_flags(), dict(KERNELS), torch.__version__)).encode())
+    made_with = (_common_flags(), dict(KERNELS), torch.__version__, platform.libc_ver())
+    digest.update(repr(made_with).encode())
     return f"attention-{digest.hexdigest()[:16]}.so"
 
 
@@ -148,13 +163,16 @@ def _common_flags() -> tuple[str, ...]:
     return (*COMMON_FLAGS, *os.environ.get(FLAGS_VARIABLE, "").split())
 
 
-def compiler() -> str | None:
-    """Path of the C++ compiler: `CXX`, or g++."""
-    return shutil.which(os.environ.get("CXX") or "g++")
+def compiler() -> list[str] | None:
+    """The C++ compiler with its arguments: `CXX`, or g++."""
+    words = shlex.split(os.environ.get("CXX") or "g++")
+    return words if words and shutil.which(words[0]) else None
 
 
 def build(folder: Path | None = None) -> Path:
     """Compile the library, unless it is there already.
+
+    A compiler that does not know an instruction set leaves it out; without AVX2 there is no kernel.
 
     Args:
         folder: Where to, by default the cache.
@@ -163,51 +181,66 @@ def build(folder: Path | None = None) -> Path:
         Its path. It appears there in one step, so that two builds at once do no harm.
 
     Raises:
-        AttentionError: There is no compiler, or it fails; the message has its last words.
+        AttentionError: There is no compiler, or it fails, in its own last words, or the folder
+            cannot be written.
     """
-    path = (folder or cache_folder()) / library_name()
-    if path.is_file():
-        return path
+    try:
+        path = (folder or cache_folder()) / library_name()
+        if path.is_file():
+            return path
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(dir=path.parent) as scratch:
+            built = _compile(Path(scratch))
+            built.chmod(0o755)
+            os.replace(built, path)
+    except (OSError, RuntimeError) as error:
+        raise AttentionError(f"expected to build the kernel, could not: {error}") from error
+    return path
+
+
+def _compile(folder: Path) -> Path:
+    """The library in a folder of its own."""
     if (tool := compiler()) is None:
         raise AttentionError(
             "expected a C++ compiler (CXX, or g++) to build the kernel, found none"
         )
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(dir=path.parent) as scratch:
-        unlinked = Path(scratch)
-        headers = Path(torch.__file__).parent / "include"
-        units = {isa: ("kernels", *flags, f"-DRANCAST_ISA={isa}") for isa, flags in KERNELS.items()}
-        units |= {name: (name, STABLE_ABI, f"-isystem{headers}") for name in ("dispatch", "op")}
-        _run_all(
-            [
-                [
-                    *(tool, *_common_flags(), *flags),
-                    *("-c", SOURCES / f"{source}.cpp", "-o", unlinked / f"{name}.o"),
-                ]
-                for name, (source, *flags) in units.items()
-            ]
-        )
-        objects = [*unlinked.glob("*.o")]
-        # Named so that its symbols are found; it is loaded already wherever this library is.
-        torch_cpu = [f"-L{headers.with_name('lib')}", "-ltorch_cpu"]
-        linked = unlinked / path.name
-        _run_all([[tool, "-shared", *_common_flags(), "-o", linked, *objects, *torch_cpu]])
-        os.replace(linked, path)
-    return path
+    headers = Path(torch.__file__).parent / "include"
+
+    def unit(name: str, source: str, *flags: str) -> list[str]:
+        out = str(folder / f"{name}.o")
+        return [*tool, *_common_flags(), *flags, "-c", str(SOURCES / f"{source}.cpp"), "-o", out]
+
+    kernels = {
+        isa: unit(isa, "kernels", *flags, f"-DRANCAST_ISA={isa}") for isa, flags in KERNELS.items()
+    }
+    failed = _run_all(kernels)
+    if "avx2" in failed:
+        raise AttentionError(failed["avx2"])
+    known = [f"-DRANCAST_HAS_{isa.upper()}" for isa in KERNELS if isa not in failed]
+    others = {
+        "dispatch": unit("dispatch", "dispatch", *known),
+        "op": unit("op", "op", STABLE_ABI, f"-isystem{headers}"),
+    }
+    linked = folder / "attention.so"
+    objects = [str(folder / f"{name}.o") for name in (*kernels, *others) if name not in failed]
+    # Named so that its symbols are found; it is loaded already wherever this library is.
+    torch_cpu = [f"-L{headers.with_name('lib')}", "-ltorch_cpu"]
+    link = [*tool, "-shared", *_common_flags(), "-o", str(linked), *objects, *torch_cpu]
+    for commands in (others, {"attention": link}):
+        for words in _run_all(commands).values():
+            raise AttentionError(words)
+    return linked
 
 
-def _run_all(commands: list[list[str | Path]]) -> None:
-    """Run compilers side by side.
-
-    Raises:
-        AttentionError: One of them fails.
-    """
-    running = [
-        subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
-        for command in commands
-    ]
-    said = [process.communicate()[0] for process in running]
-    for process, words, command in zip(running, said, commands, strict=True):
-        if process.returncode:
-            shown = " ".join(map(str, command))
-            raise AttentionError(f"expected `{shown}` to compile, it said: {words[-2_000:]}")
+def _run_all(commands: Mapping[str, Sequence[str]]) -> dict[str, str]:
+    """Run compilers side by side; what those that fail say, by name."""
+    running = {
+        name: subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+        for name, command in commands.items()
+    }
+    said = {name: process.communicate()[0] for name, process in running.items()}
+    return {
+        name: f"expected `{' '.join(commands[name])}` to work, it said: {said[name][-2_000:]}"
+        for name, process in running.items()
+        if process.returncode
+    }

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import torch
 from torch import Tensor
+from torch.autograd import forward_ad
 
 from model.attention.inputs import QkNorm, prepare
 from model.attention.mask import Mask
@@ -21,7 +22,14 @@ TYPES = frozenset({torch.float32, torch.bfloat16})
 
 def supports(q: Tensor) -> bool:
     """Whether the kernel can answer for such queries on this machine."""
-    return q.dtype in TYPES and q.is_cpu and q.dim() == 4 and q.shape[3] <= MAX_WIDTH and _usable()
+    return (
+        q.dtype in TYPES
+        and q.is_cpu
+        and q.dim() == 4
+        and q.shape[3] <= MAX_WIDTH
+        and forward_ad._current_level < 0  # there are no derivatives forward
+        and _usable()
+    )
 
 
 @torch.compiler.assume_constant_result  # type: ignore[untyped-decorator]
@@ -45,7 +53,8 @@ def quick_attention(
     The kernel itself looks whether all fits together, in a tenth of the time that Python takes for
     it. None where it does not, or where a gradient is asked.
     """
-    if _learns(q, k, v, qk_norm):
+    # A compiler does not let an error be caught, so what it traces is checked beforehand.
+    if torch.compiler.is_compiling() or _learns(q, k, v, rope, qk_norm):
         return None
     try:
         output, lse = torch.ops.rancast.attention(
@@ -98,7 +107,7 @@ def native_attention(
         Output (B, H, N_q, D) in the type of q, dense as (B, N_q, H, D), and the log-sum-exp
         (B, H, N_q) in float32.
     """
-    learns = _learns(q, k, v, qk_norm)
+    learns = _learns(q, k, v, rope, qk_norm)
     if learns and (rope is not None or qk_norm is not None):
         q, k, v = prepare(q, k, v, mask, rope, qk_norm)
         rope = qk_norm = None
@@ -122,18 +131,16 @@ def native_attention(
     return output, lse if return_lse else None
 
 
-def _learns(q: Tensor, k: Tensor, v: Tensor, qk_norm: QkNorm | None) -> bool:
+def _learns(
+    q: Tensor, k: Tensor, v: Tensor, rope: RotaryTable | None, qk_norm: QkNorm | None
+) -> bool:
     if not torch.is_grad_enabled():
         return False
-    return (
-        q.requires_grad
-        or k.requires_grad
-        or v.requires_grad
-        or (
-            qk_norm is not None
-            and (qk_norm.q_weight.requires_grad or qk_norm.k_weight.requires_grad)
-        )
-    )
+    if q.requires_grad or k.requires_grad or v.requires_grad:
+        return True
+    if qk_norm is not None and (qk_norm.q_weight.requires_grad or qk_norm.k_weight.requires_grad):
+        return True
+    return rope is not None and (rope.cos.requires_grad or rope.sin.requires_grad)
 
 
 def _dense_rows(x: Tensor) -> Tensor:

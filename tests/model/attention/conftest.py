@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import platform
 from collections.abc import Callable
 
 import pytest
@@ -10,6 +12,7 @@ from torch import Tensor
 
 from model.attention import Mask
 from model.attention.native import Kernel, load
+from model.attention.native.library import ISA_VARIABLE, compiler
 
 DrawTensors = Callable[..., tuple[Tensor, Tensor, Tensor]]
 MakeMask = Callable[[str, int, int, int], Mask]
@@ -66,5 +69,8 @@ def native_kernel() -> Kernel:
     """The native kernel; where it cannot be used, tests of it are skipped with the reason."""
     kernel = load()
     if not kernel.usable:
+        can_be = compiler() and platform.machine() == "x86_64" and not os.environ.get(ISA_VARIABLE)
+        if can_be:
+            pytest.fail(f"{kernel.reason}, though there is a compiler: run `make venv`")
         pytest.skip(kernel.reason)
     return kernel

@@ -90,6 +90,8 @@ def check(shape: tuple[int, ...], dtype: torch.dtype) -> None:
         ]
         for place, (ours, right, dense) in enumerate(zip(*answers, strict=True)):
             factor, limits = (2, LIMITS) if place < 2 else (3, GRADIENT_LIMITS)
+            if place == 1 and not prepared:  # the sum is of exact products, in float32 always
+                factor, limits = 0, GRADIENT_LIMITS
             error, dense_error = _distance(ours, right), _distance(dense, right)
             assert error <= factor * dense_error + _size(right) * limits[dtype], (
                 f"{shape} {dtype} {mask} prepared={prepared} result {place}: {error} beside "

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import os
-import resource
+import shutil
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 import pytest
 import torch
@@ -15,13 +16,14 @@ from model.attention import Mask, QkNorm, attention
 from model.attention.native import build, library
 from model.attention.native.library import CACHE_VARIABLE, FLAGS_VARIABLE, ISA_VARIABLE
 from model.errors import AttentionError
-from model.rotary import rotary_table
+from model.rotary import RotaryTable, rotary_table
 from tests.conftest import REPOSITORY
 from tests.model.attention.sweep import LIMITS, SHAPES, check
 
 pytestmark = pytest.mark.usefixtures("native_kernel")
 
-SANITISERS = "-fsanitize=address,undefined -fno-sanitize-recover=undefined -g -O1"
+FILLED = "-DRANCAST_FILL_SCRATCH"
+SANITISERS = f"{FILLED} -fsanitize=address,undefined -fno-sanitize-recover=undefined -g -O1"
 
 
 def run_sweep(**environment: str) -> str:
@@ -53,10 +55,11 @@ def test_it_gives_what_the_definition_gives(shape, dtype):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("isa", ["avx2", "avx512"])
+@pytest.mark.parametrize("isa", ["avx2", "avx512", "avx512_bf16"])
 def test_lesser_instruction_sets_give_it_too(isa, native_kernel):
-    if isa == "avx512" and not native_kernel.isa.startswith(("avx512", "amx")):
-        pytest.skip("this processor has no AVX-512")
+    known = [*library.KERNELS]
+    if known.index(isa) > known.index(native_kernel.isa):
+        pytest.skip(f"this processor has no {isa}")
     assert run_sweep(**{ISA_VARIABLE: isa}) == isa
 
 
@@ -66,7 +69,7 @@ def test_the_code_for_tiles_gives_it_too_with_tile_instructions_in_software(
 ):
     if native_kernel.isa not in ("avx512_bf16", "amx"):
         pytest.skip("the code around the tiles needs AVX512-BF16")
-    environment = build_with("-DRANCAST_EMULATE_TILES", monkeypatch, tmp_path_factory)
+    environment = build_with(f"-DRANCAST_EMULATE_TILES {FILLED}", monkeypatch, tmp_path_factory)
     assert run_sweep(**environment, **{ISA_VARIABLE: "amx"}) == "amx"
 
 
@@ -76,7 +79,7 @@ def test_it_touches_no_memory_that_is_not_its_own(monkeypatch, tmp_path_factory,
     tool = library.compiler()
     assert tool
     runtime = subprocess.run(
-        [tool, "-print-file-name=libasan.so"], capture_output=True, text=True, check=True
+        [*tool, "-print-file-name=libasan.so"], capture_output=True, text=True, check=True
     ).stdout.strip()
     assert (
         run_sweep(**environment, LD_PRELOAD=runtime, ASAN_OPTIONS="detect_leaks=0")
@@ -121,6 +124,7 @@ def test_queries_without_keys_see_nothing():
     assert (lse == -torch.inf).all()
 
 
+@pytest.mark.parametrize("dtype", LIMITS, ids=str)
 @pytest.mark.parametrize("hidden", [torch.nan, torch.inf])
 @pytest.mark.parametrize(
     "mask",
@@ -131,8 +135,8 @@ def test_queries_without_keys_see_nothing():
     ],
     ids=["valid", "window", "late"],
 )
-def test_what_no_query_sees_is_not_even_read(mask, hidden):
-    q, k, v = torch.randn(3, 1, 2, 40, 32)
+def test_what_no_query_sees_is_not_even_read(mask, hidden, dtype):
+    q, k, v = torch.randn(3, 1, 2, 40, 32).to(dtype)
     unseen = torch.zeros(40, dtype=torch.bool)
     if mask.key_valid is not None:
         unseen = ~mask.key_valid[0]
@@ -213,10 +217,93 @@ def test_it_is_part_of_an_exported_program():
 def test_memory_does_not_grow_with_the_square_of_the_length():
     q, k, v = torch.randn(3, 1, 4, 8_192, 32)
     attention(q[:, :, :64], k, v, backend="native")
-    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    Path("/proc/self/clear_refs").write_text("5", encoding="ascii")  # the peak starts from here
+    before = peak_kib()
     output = attention(q, k, v, backend="native")
-    grown_kib = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before
-    assert grown_kib * 1024 <= 2 * output.nbytes + 2**20
+    assert (peak_kib() - before) * 1024 <= output.nbytes + 2 * 2**20
+
+
+def peak_kib() -> int:
+    status = Path("/proc/self/status").read_text(encoding="ascii").splitlines()
+    return next(int(line.split()[1]) for line in status if line.startswith("VmHWM"))
+
+
+@pytest.mark.parametrize("window", [100, 2**31, 2**32 + 3, 2**63 - 1])
+@pytest.mark.parametrize("causal", [False, True])
+def test_a_window_wider_than_the_sequence_hides_nothing(window, causal):
+    q, k, v = torch.randn(3, 1, 2, 100, 32)
+    output = attention(q, k, v, mask=Mask(causal=causal, window=window, sinks=3))
+    expected = attention(q, k, v, mask=Mask(causal=causal))
+    assert torch.equal(output, expected)
+
+
+def test_gradients_reach_angles_and_gains():
+    q, k, v = torch.randn(3, 1, 2, 9, 8)
+    table = rotary_table(torch.arange(9), 8)
+    leaves = [x.clone().requires_grad_() for x in (table.cos, table.sin, torch.ones(8))]
+    found = []
+    for backend in ("native", "reference"):
+        turned = RotaryTable(leaves[0], leaves[1])
+        norm = QkNorm(leaves[2], leaves[2])
+        output = attention(q, k, v, rope=turned, qk_norm=norm, backend=backend)
+        found.append(torch.autograd.grad(output.square().sum(), leaves))
+    for ours, expected in zip(*found, strict=True):
+        torch.testing.assert_close(ours, expected, rtol=0, atol=1e-5)
+
+
+def test_a_second_derivative_is_refused_by_name():
+    leaves = torch.randn(3, 1, 1, 5, 8).requires_grad_().unbind()
+    output = attention(*leaves, backend="native")
+    (gradient,) = torch.autograd.grad(output.square().sum(), leaves[0], create_graph=True)
+    with pytest.raises(AttentionError, match="backend='tiled'"):
+        torch.autograd.grad(gradient.square().sum(), leaves[0])
+
+
+@pytest.mark.filterwarnings("ignore")  # of torch about itself
+def test_forward_derivatives_are_refused_and_not_made_up():
+    q, k, v = torch.randn(3, 1, 1, 5, 8)
+    with pytest.raises(NotImplementedError, match="forward AD"):
+        torch.func.jvp(lambda x: attention(x, k, v, backend="native"), (q,), (q,))
+
+
+def test_a_program_traced_without_gradients_refuses_to_make_them_up():
+    class Attend(torch.nn.Module):
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            return attention(x, x, x, backend="native")
+
+    x = torch.randn(1, 2, 9, 8)
+    with torch.no_grad():
+        program = torch.export.export(Attend(), (x,))
+    output = program.module()(x.clone().requires_grad_())
+    with pytest.raises(AttentionError, match="traced without them"):
+        output.sum().backward()
+
+
+@pytest.mark.filterwarnings("ignore")  # of torch about itself
+@pytest.mark.parametrize("learns", [False, True])
+def test_a_compiler_sees_through_it(learns):
+    inputs = torch.randn(3, 1, 9, 2, 8).transpose(2, 3).requires_grad_(learns).unbind()
+    gains = torch.linspace(0.5, 1.5, 8, dtype=torch.float64)
+    norm, mask = QkNorm(gains, gains), Mask(alibi_slopes=gains[:2])
+
+    def attend(q, k, v):
+        return attention(q, k, v, mask=mask, qk_norm=norm, backend="native")
+
+    compiled = torch.compile(attend, backend="eager", fullgraph=True)
+    torch.testing.assert_close(compiled(*inputs), attend(*inputs))
+
+
+def test_a_head_of_one_channel_may_lie_anyhow():
+    q = torch.randn(16).as_strided((1, 2, 8, 1), (16, 8, 1, 8))
+    expected = attention(q, q, q, backend="reference")
+    torch.testing.assert_close(attention(q, q, q, backend="native"), expected)
+    with torch.no_grad():
+        torch.export.export(_SelfAttend(), (q,))
+
+
+class _SelfAttend(torch.nn.Module):
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return attention(x, x, x, backend="native")
 
 
 def test_without_a_compiler_building_says_what_is_missing(monkeypatch, tmp_path):
@@ -259,6 +346,74 @@ def test_where_it_cannot_be_used_torch_answers_and_one_line_says_why(environment
     assert done.stdout == "24.0 24.0\n"
     (line,) = [each for each in done.stderr.splitlines() if "rancast.attention" in each]
     assert reason in line
+
+
+def test_a_library_asked_for_what_the_processor_lacks_says_so_and_lives(native_kernel):
+    program = (
+        "import torch\n"
+        f"torch.ops.load_library({str(native_kernel.path)!r})\n"
+        "q = torch.ones(1, 1, 3, 8)\n"
+        "torch.ops.rancast.attention(q, q, q, *[None] * 6, 0.0, None, False, 0, 0, False)"
+    )
+    done = run_python(program, **{ISA_VARIABLE: "altivec"})
+    assert done.returncode == 1
+    assert "expected a processor with AVX2" in done.stderr
+
+
+def test_a_library_that_others_may_change_is_not_loaded(native_kernel, tmp_path):
+    shutil.copy(native_kernel.path, tmp_path)
+    tmp_path.chmod(0o777)
+    done = run_python(
+        "from model.attention.native import load; print(load().reason)",
+        **{CACHE_VARIABLE: str(tmp_path)},
+    )
+    assert "may be written by others" in done.stdout
+
+
+def test_without_a_home_there_is_no_kernel_and_no_error():
+    program = (
+        "import os, pwd\n"
+        "pwd.getpwuid = lambda uid: {}[uid]\n"
+        "from model.attention.native import load\n"
+        "print(load().reason)"
+    )
+    done = run_python(program, HOME="", XDG_CACHE_HOME="", **{CACHE_VARIABLE: ""})
+    assert done.returncode == 0, done.stderr
+
+
+def test_a_folder_that_cannot_be_written_is_named(tmp_path):
+    (tmp_path / "file").write_text("", encoding="ascii")
+    with pytest.raises(AttentionError, match="expected to build the kernel, could not"):
+        build(tmp_path / "file" / "below")
+
+
+def test_the_compiler_may_have_arguments(monkeypatch):
+    monkeypatch.setenv("CXX", "g++ -m64")
+    assert library.compiler() == ["g++", "-m64"]
+
+
+@pytest.mark.slow
+def test_an_instruction_set_that_the_compiler_lacks_is_left_out(monkeypatch, tmp_path):
+    monkeypatch.setattr(
+        library,
+        "KERNELS",
+        {"avx2": library.AVX2_FLAGS, "avx512_bf16": ("-mno-such-set",)},
+    )
+    path = build(tmp_path)
+    program = f"import ctypes; lib = ctypes.CDLL({str(path)!r}); f = lib.rancast_attention_isa; "
+    done = run_python(f"import torch; {program} f.restype = ctypes.c_char_p; print(f().decode())")
+    assert done.stdout.strip() == "avx2"
+
+
+def run_python(program: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-c", program],
+        env={**os.environ, **environment},
+        cwd=REPOSITORY,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
 
 
 def test_a_build_that_is_there_is_not_made_again(monkeypatch):

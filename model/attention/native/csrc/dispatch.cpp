@@ -15,17 +15,17 @@ struct Choice {
   Kernels (*kernels)();
 };
 
-bool has_avx2() { return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"); }
+[[maybe_unused]] bool has_avx2() { return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"); }
 
-bool has_avx512() {
+[[maybe_unused]] bool has_avx512() {
   return has_avx2() && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
          __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl");
 }
 
-bool has_avx512_bf16() { return has_avx512() && __builtin_cpu_supports("avx512bf16"); }
+[[maybe_unused]] bool has_avx512_bf16() { return has_avx512() && __builtin_cpu_supports("avx512bf16"); }
 
 // Linux gives a process the tiles' registers only when it asks; a container may be refused them.
-bool has_amx() {
+[[maybe_unused]] bool has_amx() {
 #if defined(RANCAST_EMULATE_TILES)
   return has_avx512_bf16();
 #endif
@@ -37,9 +37,15 @@ bool has_amx() {
 
 Choice choose() {
   const Choice choices[] = {
+#if defined(RANCAST_HAS_AMX)
       {"amx", has_amx(), amx_kernels},
+#endif
+#if defined(RANCAST_HAS_AVX512_BF16)
       {"avx512_bf16", has_avx512_bf16(), avx512_bf16_kernels},
+#endif
+#if defined(RANCAST_HAS_AVX512)
       {"avx512", has_avx512(), avx512_kernels},
+#endif
       {"avx2", has_avx2(), avx2_kernels},
   };
   const char* wanted = std::getenv("RANCAST_CPU_ISA");

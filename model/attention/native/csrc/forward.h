@@ -8,6 +8,7 @@
 
 #include <cstdlib>
 #include <memory>
+#include <new>
 
 #include "pair_math.h"
 #include "stage.h"
@@ -26,8 +27,12 @@ struct Release {
 
 inline std::unique_ptr<float[], Release> allocate(int64_t floats) {
   size_t bytes = (size_t(floats) * 4 + 63) / 64 * 64;
-  return std::unique_ptr<float[], Release>(
-      static_cast<float*>(std::aligned_alloc(64, bytes ? bytes : 64)));
+  void* memory = std::aligned_alloc(64, bytes ? bytes : 64);
+  if (!memory) throw std::bad_alloc();
+#if defined(RANCAST_FILL_SCRATCH)
+  std::memset(memory, 0xff, bytes);  // so that a test sees what is read before it is written
+#endif
+  return std::unique_ptr<float[], Release>(static_cast<float*>(memory));
 }
 
 // What is kept of a panel between blocks of keys.

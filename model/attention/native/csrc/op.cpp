@@ -57,8 +57,10 @@ Problem<T> problem(const Tensor& q, const Tensor& k, const Tensor& v, const Term
   p.v = array<const T>(v);
   p.scale = static_cast<float>(terms.scale);
   p.mask.causal = terms.causal;
-  p.mask.window = terms.window > 0 ? terms.window : INT64_MAX;
-  p.mask.sinks = terms.sinks;
+  // A window as wide as the sequence is none, and the kernels count positions in 32 bits.
+  bool narrow = terms.window > 0 && terms.window < std::max(p.queries, p.keys);
+  p.mask.window = narrow ? terms.window : INT64_MAX;
+  p.mask.sinks = narrow ? terms.sinks : 0;
   p.mask.key_valid = data<bool>(terms.key_valid);
   p.mask.alibi = data<float>(terms.alibi_slopes);
   return p;
@@ -101,7 +103,9 @@ bool is_dense(const MaybeTensor& tensor, int32_t type, Sizes sizes) {
   return !tensor || (dtype(*tensor) == type && tensor->is_contiguous() && has_sizes(*tensor, sizes));
 }
 
-bool has_dense_rows(const Tensor& tensor) { return tensor.stride(3) == 1 || tensor.size(3) == 1; }
+bool has_dense_rows(const Tensor& tensor) {
+  return tensor.stride(3) == 1 || tensor.size(3) == 1 || tensor.numel() == 0;
+}
 
 // What the kernels take for granted. The caller says in full what is wrong, or mends it.
 void check_inputs(const Tensor& q, const Tensor& k, const Tensor& v, const Terms& terms) {
@@ -118,6 +122,28 @@ void check_inputs(const Tensor& q, const Tensor& k, const Tensor& v, const Terms
   STD_TORCH_CHECK(is_dense(terms.alibi_slopes, aoti_torch_dtype_float32(), {heads}), "slopes");
   STD_TORCH_CHECK(terms.window >= 0 && terms.sinks >= 0, "expected a window and sinks");
   STD_TORCH_CHECK(std::isfinite(terms.scale), "expected a finite scale");
+}
+
+// What backward reads of its own forward pass.
+void check_forward(const Tensor& q, const Tensor& output, const Tensor& lse,
+                   const Tensor& d_output, const MaybeTensor& d_lse) {
+  Sizes rows = {q.size(0), q.size(1), q.size(2)};
+  Sizes tokens = {q.size(0), q.size(1), q.size(2), q.size(3)};
+  STD_TORCH_CHECK(is_dense(lse, aoti_torch_dtype_float32(), rows) && lse.is_cpu(),
+                  "expected a forward pass that kept its log-sum-exp, and did not norm or rotate");
+  STD_TORCH_CHECK(is_dense(d_lse, aoti_torch_dtype_float32(), rows), "expected d_lse as lse");
+  for (const Tensor& tensor : {output, d_output})
+    STD_TORCH_CHECK(has_sizes(tensor, tokens) && dtype(tensor) == dtype(q) && tensor.is_cpu() &&
+                        has_dense_rows(tensor),
+                    "expected outputs as q");
+}
+
+// The library may be older than its processor, and be called without being asked first.
+const rancast::Kernels& usable_kernels() {
+  const rancast::Kernels& kernels = rancast::chosen_kernels();
+  STD_TORCH_CHECK(kernels.forward_f32 != nullptr,
+                  "expected a processor with AVX2, or one that has what RANCAST_CPU_ISA names");
+  return kernels;
 }
 
 void check_preparation(const Tensor& q, const Tensor& k, const MaybeTensor& q_gain,
@@ -169,7 +195,7 @@ std::tuple<Tensor, Tensor> attention(const Tensor& q, const Tensor& k, const Ten
     }
     return p;
   };
-  const rancast::Kernels& kernels = rancast::chosen_kernels();
+  const rancast::Kernels& kernels = usable_kernels();
   if (q.numel() == 0) return {output, lse};
   if (is_bfloat16(q)) {
     auto p = answer(problem<rancast::bfloat16>(q, k, v, terms));
@@ -189,6 +215,7 @@ std::tuple<Tensor, Tensor, Tensor> attention_backward(
   Terms terms{key_valid, alibi_slopes, causal, window, sinks,
               scale.value_or(1 / std::sqrt(double(q.size(3))))};
   check_inputs(q, k, v, terms);
+  check_forward(q, output, lse, d_output, d_lse);
   Tensor d_q = empty_tokens(q, q.size(2));
   Tensor d_k = empty_tokens(k, k.size(2));
   Tensor d_v = empty_tokens(v, v.size(2));
@@ -205,7 +232,7 @@ std::tuple<Tensor, Tensor, Tensor> attention_backward(
     p.d_v = array<T>(d_v);
     return p;
   };
-  const rancast::Kernels& kernels = rancast::chosen_kernels();
+  const rancast::Kernels& kernels = usable_kernels();
   if (is_bfloat16(q))
     run(answer(problem<rancast::bfloat16>(q, k, v, terms)), q.size(0) * q.size(1),
         kernels.backward_bf16);

@@ -31,9 +31,11 @@ struct PairMath {
   using Block = Staged<Pair>;
   static constexpr bool kScalesQueries = false;  // so that queries are exact
 #if defined(RANCAST_AMX)
-  static constexpr int64_t kRowStep = kTile, kDepthStep = kTile, kChannelStep = kTile;
+  // Weights are read by tiles of kTile pairs, so a run of keys begins at a tile of values too.
+  static constexpr int64_t kRowStep = 2 * kTile, kKeyStep = kTile;
+  static constexpr int64_t kDepthStep = kTile, kChannelStep = kTile;
 #else
-  static constexpr int64_t kRowStep = 2, kDepthStep = 1, kChannelStep = 1;
+  static constexpr int64_t kRowStep = 2, kKeyStep = 1, kDepthStep = 1, kChannelStep = 1;
 #endif
 
   static int64_t query_rows(int64_t width) { return round_up((width + 1) / 2, kDepthStep); }
@@ -60,12 +62,12 @@ struct PairMath {
     Block block{own_k, own_v, depth, channels, count, positions};
     const bfloat16* first = p.k.row(b, h, begin);
     bool in_place = count == end - begin && p.width == 2 * depth && p.k.strides.row % 2 == 0 &&
-                    !p.preparation.k_gain && !p.preparation.cos && count % kRowStep == 0;
+                    !p.preparation.k_gain && !p.preparation.cos && count % kKeyStep == 0;
     if (in_place) {
       block.k = reinterpret_cast<const Pair*>(first);
       block.k_stride = p.k.strides.row / 2;
     } else {
-      std::fill_n(own_k, round_up(count, kRowStep) * depth, 0);
+      std::fill_n(own_k, round_up(count, kKeyStep) * depth, 0);
       for (int64_t i = 0; i < count; ++i) {
         load_key(p, b, h, positions[i], row);
         narrow(row, p.width, own_k + i * depth);

@@ -1,7 +1,7 @@
 // What one call of the attention kernel is asked, as plain pointers and sizes.
 //
 // Shared by the translation units that are compiled for one instruction set each and by the op that
-// chooses among them. Nothing here may depend on compiler flags.
+// chooses among them. It has no code that would gain from an instruction set.
 //
 // Axis legend: B batch, H heads, Nq queries, Nk keys, D head width.
 #pragma once

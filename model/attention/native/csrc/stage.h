@@ -119,7 +119,7 @@ struct FloatMath {
   static int64_t sum_rows(int64_t width) { return width; }
   static int64_t block_elements(int64_t width) { return 2 * kBlock * width; }
 
-  // (count, D) to (query_rows, kPanel); lanes from `count` on are whatever is finite.
+  // (count, D) to (query_rows, kPanel). Lanes from `count` on are never read from.
   static void pack_queries(float* rows, int64_t width, int64_t count, float scale, float* q) {
     int64_t lanes = count > kLanes ? kPanel : kLanes;
     if (count == 1) {

@@ -58,7 +58,8 @@ inline void add_tile_product() {
 
 #else
 
-// The compiler's own intrinsics take tile numbers as text, which a template has not.
+// The compiler's own intrinsics take tile numbers as text, which a template has not, and name only
+// the first bytes of the configuration as read.
 
 inline void configure_tiles() {
   struct {
@@ -66,10 +67,10 @@ inline void configure_tiles() {
     uint16_t row_bytes[16] = {64, 64, 64, 64, 64, 64, 64, 64};
     uint8_t rows[16] = {16, 16, 16, 16, 16, 16, 16, 16};
   } config;
-  _tile_loadconfig(&config);
+  asm volatile("ldtilecfg %0" : : "m"(config));
 }
 
-inline void release_tiles() { _tile_release(); }
+inline void release_tiles() { asm volatile("tilerelease"); }
 
 template <int kNumber>
 inline void zero_tile() {

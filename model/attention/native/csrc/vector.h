@@ -45,7 +45,7 @@ inline Vec max(Vec a, Vec b) {
 #endif
 }
 
-// 2^x for x <= 0 with a relative error below 2e-7; exactly 0 from 2^-126 down, NaN for NaN.
+// 2^x for x <= 0 with a relative error below 2e-7; exactly 0 below 2^-126, NaN for NaN.
 //
 // 2^x = 2^n 2^f with n the nearest whole number; the polynomial is the minimax one of degree 5 for
 // 2^f on [-1/2, 1/2] that is exact at 0.

@@ -1,0 +1,59 @@
+"""The doctor says which code answers, and what is amiss."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+
+import pytest
+
+from kpi.catalogue import load_catalogue
+from model.attention.native import Kernel
+from service.offline.cli import examine_machine
+from service.offline.doctor import Trouble, examine
+from tests.conftest import REPOSITORY
+
+
+def findings(checkpoint=None):
+    return {each.subject: each for each in examine(checkpoint, load_catalogue())}
+
+
+def test_a_sound_machine_has_its_code_and_its_speed_named(monkeypatch):
+    kernel = Kernel("avx2", "avx2 kernel from somewhere")
+    monkeypatch.setattr("service.offline.doctor.load", lambda: kernel)
+    found = findings()
+    assert {each.trouble for each in found.values()} == {Trouble.NONE}
+    assert found["attention"].words == "avx2 kernel from somewhere"
+    assert "rancast-small" in found["checkpoint"].words
+    assert " ms" in found["checkpoint"].words
+    assert "torch 2." in found["versions"].words
+
+
+def test_without_the_kernel_it_is_slow_and_says_why(monkeypatch, capsys):
+    kernel = Kernel(None, "the kernel is not built; `rancast doctor --build` builds it")
+    monkeypatch.setattr("service.offline.doctor.load", lambda: kernel)
+    assert examine_machine(None, load_catalogue())
+    assert "slow   attention: the kernel is not built; `rancast doctor" in capsys.readouterr().out
+
+
+def test_a_checkpoint_that_cannot_be_used_is_broken(tmp_path):
+    damaged = tmp_path / "damaged.safetensors"
+    damaged.write_bytes(b"no checkpoint")
+    found = findings(damaged)["checkpoint"]
+    assert found.trouble is Trouble.BROKEN
+    assert "damaged" in found.words
+
+
+@pytest.mark.parametrize(("name", "status"), [("rancast-small", 0), ("rancast-huge", 1)])
+def test_the_exit_status_says_whether_forecasts_can_be_made(name, status):
+    done = subprocess.run(
+        [sys.executable, "-m", "rancast", "doctor", "--checkpoint", name],
+        env={**os.environ, "RANCAST_CPU_ISA": "none"},
+        cwd=REPOSITORY,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == status, done.stderr
+    assert "slow   attention: RANCAST_CPU_ISA is none" in done.stdout
