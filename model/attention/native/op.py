@@ -32,10 +32,13 @@ def supports(q: Tensor) -> bool:
     )
 
 
-@torch.compiler.assume_constant_result  # type: ignore[untyped-decorator]
 def _usable() -> bool:
     """Whether there is a kernel; a compiled program is of one mind about it."""
     return load().usable
+
+
+# What `torch.compiler.assume_constant_result` does, without importing all of torch's compiler.
+_usable._dynamo_marked_constant = True  # type: ignore[attr-defined]
 
 
 def quick_attention(
