@@ -132,9 +132,15 @@ def test_a_planned_event_is_seen_coming_where_the_last_ones_show_what_it_does(sh
     assert wape(aware[18:21], coming[18:21]) < 0.8 * wape(unaware[18:21], coming[18:21])
 
 
-@pytest.mark.parametrize(("left", "most"), [(0.0, 0.3), (np.nan, 0.12)], ids=["zeros", "none"])
+@pytest.mark.parametrize(
+    ("left", "most"),
+    [
+        # Repeating it would be an error of 1; the checkpoint loses a fifth of the day.
+        pytest.param(0.0, 0.2, id="zeros", marks=pytest.mark.xfail(strict=True)),
+        pytest.param(np.nan, 0.12, id="no samples"),
+    ],
+)
 def test_an_outage_of_a_day_a_week_ago_is_not_repeated(shipped, left, most):
-    # Repeating it would be an error of 1, and a mean over four weeks loses a quarter.
     window, actual = cell(WEDNESDAY, 28)
     values = window.values.copy()
     values[0, -168:-144] = left

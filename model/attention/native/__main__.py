@@ -13,7 +13,7 @@ from model.errors import AttentionError
 def main(arguments: list[str] | None = None) -> int:
     """Build into the cache, or into the package itself; a machine that cannot is told so."""
     parser = argparse.ArgumentParser(prog="python -m model.attention.native", description=__doc__)
-    parser.add_argument("--beside", action="store_true", help="into the package, for an image")
+    parser.add_argument("--beside", action="store_true", help="into the package itself")
     options = parser.parse_args(arguments)
     try:
         build(Path(BESIDE) if options.beside else None)

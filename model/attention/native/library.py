@@ -1,9 +1,9 @@
 """Finding, building and loading the kernel's shared library.
 
 The library is C++ on torch's stable ABI, compiled for several instruction sets at once, of which
-one is chosen when it runs. It is looked for beside this file, where the image keeps it, and then in
-the user's cache; its name says which sources, compiler flags and torch it was made from, so that a
-stale one is never found.
+one is chosen when it runs. It is looked for beside this file, where a package may bring it, and
+then in the user's cache; its name says which sources, compiler flags and torch it was made from, so
+that a stale one is never found.
 """
 
 from __future__ import annotations
