@@ -66,7 +66,8 @@ def lstm(like: Checkpoint) -> Rival:
 
 def positions() -> list[Rival]:
     """Small forecasters that differ in how they know the order of the patches, and in no else."""
-    settings = RECIPES[POSITIONS_PRESET].fit(0, compiled=True)
+    # Too small to gain what compiling costs; with slopes it would be compiled for every length.
+    settings = RECIPES[POSITIONS_PRESET].fit(0, compiled=False)
     return [
         Rival(
             position_name(position), replace(PRESETS[POSITIONS_PRESET], position=position), settings
