@@ -32,7 +32,16 @@ class Unavailable(Exception):
 
 
 RESULTS = Path(__file__).with_name("results")
-_VERSIONS = ("torch", "numpy", "pyarrow", "lxml", "fastapi", "uvicorn")
+_VERSIONS = (
+    "torch",
+    "numpy",
+    "pyarrow",
+    "lxml",
+    "fastapi",
+    "uvicorn",
+    "onnxruntime",
+    "openvino",
+)
 
 
 @dataclass(frozen=True)
