@@ -12,7 +12,7 @@ from functools import wraps
 
 import typer
 
-from service.commands import demo, doctor, forecast, model, serve
+from service.commands import compile_, demo, doctor, forecast, model, serve
 from training.commands.backtest import backtest
 from training.commands.calibrate import calibrate
 from training.commands.finetune import finetune
@@ -67,8 +67,9 @@ for _command in (
     demo,
     model,
     doctor,
+    compile_,
 ):
-    app.command()(_plainly(_command))
+    app.command(_command.__name__.rstrip("_"))(_plainly(_command))
 
 
 def main() -> None:

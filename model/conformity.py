@@ -11,7 +11,8 @@ import torch
 from torch import Tensor
 
 from model import calibration, scaling
-from model.forecaster import Forecaster
+from model.config import ForecasterConfig
+from model.forecaster import Network
 from model.scaling import ScaleStats
 from model.tokens import Series, build_tokens
 
@@ -23,22 +24,24 @@ def limits_in_model_space(series: Series, stats: ScaleStats) -> tuple[Tensor, Te
     return lower, upper
 
 
-def conformity(forecaster: Forecaster, series: Series, target: Tensor) -> Tensor:
+def conformity(
+    network: Network, config: ForecasterConfig, series: Series, target: Tensor
+) -> Tensor:
     """Scores of targets under the uncalibrated forecaster, see `model.calibration.scores`.
 
     Args:
-        forecaster: In inference mode.
+        network: The forecaster, in inference mode.
+        config: Its shape.
         series: Histories; their calendar covers the horizon in whole patches.
         target: float32 (B, K, H) in KPI values, NaN where missing.
 
     Returns:
         (B, K, H, Q), NaN where the target is missing or the KPI only fills the batch up.
     """
-    config = forecaster.config
     horizon = target.shape[-1]
     with torch.inference_mode():
         built = build_tokens(series, config, math.ceil(horizon / config.patch))
-        scaled = forecaster(built)[:, :, :horizon]  # (B, K, H, Q)
+        scaled = network(built)[:, :, :horizon]  # (B, K, H, Q)
         coming = scaling.scale(target, built.stats)
         coming = torch.where(series.present[..., None], coming, torch.nan)
         lower, upper = limits_in_model_space(series, built.stats)

@@ -5,6 +5,8 @@ ModelError
   LevelError       quantile levels that the model cannot answer
   CheckpointError  a checkpoint that is corrupt, foreign or of another format
   AttentionError   shapes or options that attention cannot take
+  ArtifactError    compiled code that is missing, foreign or damaged, or cannot be made
+    SelfTestError  compiled code that answers otherwise than its checkpoint
 """
 
 from __future__ import annotations
@@ -28,3 +30,11 @@ class CheckpointError(ModelError):
 
 class AttentionError(ModelError, ValueError):
     """Shapes or options that attention cannot take; the message shows what came."""
+
+
+class ArtifactError(ModelError):
+    """Compiled code that is not for this checkpoint or machine, is damaged or cannot be made."""
+
+
+class SelfTestError(ArtifactError):
+    """Compiled code moves the quantiles of its checkpoint farther than it may."""

@@ -15,6 +15,7 @@ P patch, Q quantiles.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from statistics import NormalDist
 
 import torch
@@ -29,6 +30,10 @@ from model.rotary import RotaryTable, rotary_table
 from model.tokens import Tokens, token_width
 
 NORM_EPS = 1e-6
+
+Network = Callable[[Tokens], Tensor]
+"""From tokens to quantiles in scaled space, unsorted (B, K, H, Q): a `Forecaster`, or what computes
+the same."""
 
 
 def alibi_slopes(heads: int) -> Tensor:

@@ -28,6 +28,7 @@ from model.checkpoint import Checkpoint
 from model.config import ForecasterConfig
 from model.conformity import conformity, limits_in_model_space
 from model.errors import HorizonError
+from model.forecaster import Network
 from model.lags import MAX_HISTORY_STEPS, WEEK_MS
 from model.planned import planned_inputs
 from model.predictor import ContextSpan, Forecast, ModelIdentity, Rung
@@ -45,7 +46,12 @@ class TransformerPredictor:
     """Forecasts of a trained checkpoint."""
 
     def __init__(
-        self, checkpoint: Checkpoint, catalogue: Catalogue, *, calibrated: bool = True
+        self,
+        checkpoint: Checkpoint,
+        catalogue: Catalogue,
+        *,
+        calibrated: bool = True,
+        network: Network | None = None,
     ) -> None:
         """Make the forecaster ready.
 
@@ -53,11 +59,13 @@ class TransformerPredictor:
             checkpoint: Weights, and their calibration where there is one.
             catalogue: KPI catalogue.
             calibrated: Whether the calibration is used; without it quantiles are as trained.
+            network: What computes in the place of the checkpoint's own forecaster, such as
+                `model.compiled.CompiledNetwork`.
         """
         self._checkpoint = checkpoint
         self._catalogue = catalogue
         self._calibration = checkpoint.calibration if calibrated else None
-        self._forecaster = checkpoint.build()
+        self._network: Network = network or checkpoint.build()
         self._baseline = SeasonalBaseline(catalogue, level_range=self.level_range)
 
     @property
@@ -131,10 +139,9 @@ class TransformerPredictor:
                     [windows[i] for i in chunk], [informed[i] for i in chunk], future_patches
                 )
                 coming = torch.from_numpy(np.stack([targets[i] for i in chunk]))
-                for index, found in zip(
-                    chunk, conformity(self._forecaster, series, coming), strict=True
-                ):
-                    scores[index] = found.numpy()
+                found = conformity(self._network, self.config, series, coming)
+                for index, score in zip(chunk, found.numpy(), strict=True):
+                    scores[index] = score
         return scores
 
     def _check_horizon(self, horizon: int) -> None:
@@ -172,7 +179,7 @@ class TransformerPredictor:
         series = self._series(windows, informed, future_patches)
         with torch.inference_mode():
             built = tokens.build_tokens(series, self.config, future_patches)
-            scaled = self._forecaster(built)[:, :, :horizon]  # (B, K, H, Q)
+            scaled = self._network(built)[:, :, :horizon]  # (B, K, H, Q)
             if self._calibration is not None:
                 lower, upper = limits_in_model_space(series, built.stats)
                 scaled = self._calibration.apply(scaled, series.kinds, lower, upper)

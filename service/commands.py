@@ -1,10 +1,11 @@
-"""The commands that forecast: `serve`, `forecast`, `demo`, `model`, `doctor`.
+"""The commands that forecast: `serve`, `forecast`, `demo`, `model`, `doctor`, `compile`.
 
 A command is its options and its help; what it does is imported when it is called.
 """
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import Annotated
 
@@ -24,6 +25,7 @@ from kpi.options import (
     load,
     select,
 )
+from model.inference_path import PrecisionChoice
 
 Checkpoint = Annotated[
     Path | None,
@@ -31,6 +33,9 @@ Checkpoint = Annotated[
         "--checkpoint", help="File, or name of one that ships.", show_default="rancast-small"
     ),
 ]
+
+
+BACKGROUND_NICENESS = 10
 
 
 def serve(
@@ -123,6 +128,32 @@ def doctor(
 
         build_kernel()
     raise typer.Exit(0 if examine_machine(checkpoint, load(catalogue)) else 1)
+
+
+def compile_(
+    checkpoint: Annotated[
+        Path | None,
+        typer.Argument(help="File, or name of one that ships.", show_default="rancast-small"),
+    ] = None,
+    precision: Annotated[
+        PrecisionChoice,
+        typer.Option(help="Of the products; auto is the fastest whose self-test holds."),
+    ] = PrecisionChoice.AUTO,
+    background: Annotated[
+        bool, typer.Option("--background", help="Give way to other processes.")
+    ] = False,
+) -> None:
+    """Compile a checkpoint for this machine; `rancast serve` then finds it in the cache.
+
+    The cache is the folder RANCAST_CACHE_DIR, by default ~/.cache/rancast. A C++ compiler is
+    needed.
+    """
+    from service.loading import precision_of
+    from service.offline.compiling import compile_with_progress
+
+    if background:
+        os.nice(BACKGROUND_NICENESS)
+    compile_with_progress(checkpoint, precision_of(precision))
 
 
 def _levels(text: str) -> tuple[float, ...]:

@@ -108,17 +108,21 @@ class Engine:
 
     async def start(self, warm_up: Sequence[KpiWindow]) -> None:
         """Run the predictor once on `warm_up`, so that the first request does not pay for it."""
-        loop = asyncio.get_running_loop()
-        least, most = self._predictor.level_range
-        await loop.run_in_executor(
-            self._executor,
-            self._predictor.predict,
-            warm_up,
-            self._predictor.max_horizon,
-            (least, most) if least < most else (least,),
-        )
+        await self._warm(self._predictor, warm_up)
         self._dispatcher = asyncio.create_task(self._dispatch(), name="engine-dispatch")
         self._accepts = True
+
+    async def replace(self, predictor: Predictor, warm_up: Sequence[KpiWindow]) -> None:
+        """Let another predictor answer from the next batch on, once it has run on `warm_up`."""
+        await self._warm(predictor, warm_up)
+        self._predictor = predictor
+
+    async def _warm(self, predictor: Predictor, windows: Sequence[KpiWindow]) -> None:
+        least, most = predictor.level_range
+        levels = (least, most) if least < most else (least,)
+        await asyncio.get_running_loop().run_in_executor(
+            self._executor, predictor.predict, windows, predictor.max_horizon, levels
+        )
 
     def submit(
         self,

@@ -12,6 +12,7 @@ from collections.abc import Callable
 
 from kpi.store import KpiStore
 from model.predictor import Predictor
+from service.acceleration import Acceleration
 from service.container import Phase, Running, Services
 from service.engine import Engine
 from service.errors import ServiceError, StartupError
@@ -48,6 +49,7 @@ class Lifecycle:
         self._store = store
         self._on_failure = on_failure
         self._source: DirectorySource | None = None
+        self._acceleration: Acceleration | None = None
         self._start: asyncio.Task[None] | None = None
 
     def begin(self) -> None:
@@ -67,6 +69,8 @@ class Lifecycle:
         if self._start is not None:
             self._start.cancel()
             await asyncio.gather(self._start, return_exceptions=True)
+        if self._acceleration is not None:
+            await self._acceleration.stop()
         if self._source is not None:
             await self._source.stop()
         if services.running is not None:
@@ -119,6 +123,8 @@ class Lifecycle:
         )
         services.metrics.watch_store(ingestion.figures)
         services.metrics.show_model(model.predictor.identity)
+        if model.path is not None:
+            services.metrics.show_inference(model.path)
         services.running = Running(engine, ingestion, model.card)
         if settings.ingest_directory is not None:
             self._source = DirectorySource(
@@ -148,6 +154,9 @@ class Lifecycle:
             digest=model.card.digest,
             seconds=clock.monotonic_s() - begun_s,
         )
+        if model.path is not None:
+            self._acceleration = Acceleration(model, engine, services)
+            self._acceleration.start()
 
     async def _model(self) -> LoadedModel:
         if self._predictor is not None:

@@ -5,7 +5,10 @@ Torch and the model are imported here, in the functions, so that nothing of it h
 
 from __future__ import annotations
 
+import logging
 from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -13,22 +16,41 @@ from kpi.catalogue import Catalogue
 from kpi.errors import KpiError
 from kpi.store import KpiStore, StoreLimits
 from kpi.window import KpiWindow
-from model.errors import ModelError
+from model.errors import ArtifactError, ModelError
 from model.holidays import known_countries
+from model.inference_path import InferencePath, PathKind, PrecisionChoice
 from model.predictor import Predictor
 from service.errors import StartupError
+from service.logs import log_event
 from service.schemas import ModelCard
-from service.settings import Settings
+from service.settings import Compiled, Settings
+
+if TYPE_CHECKING:
+    from model.checkpoint import Checkpoint
+    from model.compiled import Artifact, Precision
+
+_LOGGER = logging.getLogger(__name__)
 
 _WARM_UP_STEP_MS = 900_000
 
 
 @dataclass(frozen=True, slots=True)
 class LoadedModel:
-    """A predictor, and what is to be said about it."""
+    """A predictor, and what is to be said about it.
+
+    Attributes:
+        predictor: Answers.
+        card: Where it comes from.
+        path: How it is run, None where that is not known.
+        checkpoint: What it was made of, None for a predictor of another kind.
+        file: Where the checkpoint lies.
+    """
 
     predictor: Predictor
     card: ModelCard
+    path: InferencePath | None = None
+    checkpoint: Checkpoint | None = None
+    file: Path | None = None
 
 
 def load_model(settings: Settings, catalogue: Catalogue) -> LoadedModel:
@@ -41,15 +63,14 @@ def load_model(settings: Settings, catalogue: Catalogue) -> LoadedModel:
 
     from model.checkpoint import load_checkpoint
     from model.pretrained import find_checkpoint
-    from model.rollout import Rollout
-    from model.transformer import TransformerPredictor
 
+    torch.set_num_threads(settings.threads)
     try:
-        checkpoint = load_checkpoint(find_checkpoint(settings.model_path))
-        predictor = Rollout(TransformerPredictor(checkpoint, catalogue), catalogue)
+        file = find_checkpoint(settings.model_path)
+        checkpoint = load_checkpoint(file)
+        predictor, path = predictor_of(checkpoint, catalogue, cached_artifact(checkpoint, settings))
     except ModelError as error:
         raise StartupError(f"the model cannot be loaded: {error}") from error
-    torch.set_num_threads(settings.threads)
     known_countries()  # or the first request that names a country would pay for it
     card = describe(predictor).model_copy(
         update={
@@ -61,7 +82,50 @@ def load_model(settings: Settings, catalogue: Catalogue) -> LoadedModel:
             ),
         }
     )
-    return LoadedModel(predictor, card)
+    return LoadedModel(predictor, card, path, checkpoint, file)
+
+
+def predictor_of(
+    checkpoint: Checkpoint, catalogue: Catalogue, artifact: Artifact | None
+) -> tuple[Predictor, InferencePath]:
+    """What answers for a checkpoint, and how it is run.
+
+    Raises:
+        ModelError: The weights do not fit, or the compiled code cannot be loaded.
+    """
+    from model.attention.native import load
+    from model.compiled import CompiledNetwork, Precision
+    from model.rollout import Rollout
+    from model.transformer import TransformerPredictor
+
+    network = None if artifact is None else CompiledNetwork(artifact)
+    predictor = TransformerPredictor(checkpoint, catalogue, network=network)
+    path = InferencePath(
+        PathKind.EAGER if artifact is None else PathKind.COMPILED,
+        Precision.FLOAT32 if artifact is None else artifact.target.precision,
+        load().isa or "torch",
+    )
+    return Rollout(predictor, catalogue), path
+
+
+def cached_artifact(checkpoint: Checkpoint, settings: Settings) -> Artifact | None:
+    """The best compiled code in the cache that the settings allow; a damaged one is told of."""
+    from model.compiled import best_artifact
+
+    if settings.compiled is Compiled.OFF:
+        return None
+    try:
+        return best_artifact(checkpoint, precision_of(settings.precision))
+    except ArtifactError as error:
+        log_event(_LOGGER, logging.WARNING, "compiled_code_refused", reason=error)
+        return None
+
+
+def precision_of(setting: PrecisionChoice) -> Precision | None:
+    """The precision that a setting names, None where the choice is free."""
+    from model.compiled import Precision
+
+    return None if setting is PrecisionChoice.AUTO else Precision(setting.value)
 
 
 def describe(predictor: Predictor) -> ModelCard:

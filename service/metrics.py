@@ -26,6 +26,7 @@ from prometheus_client import (
 from prometheus_client.core import GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
+from model.inference_path import InferencePath
 from model.predictor import ModelIdentity, Rung
 from service.clock import Clock
 
@@ -52,6 +53,15 @@ class Outcome(StrEnum):
     LATE = "late"
     EXPIRED = "expired"
     REJECTED = "rejected"
+
+
+class CompilationResult(StrEnum):
+    """How an attempt to have compiled code ended."""
+
+    CACHED = "cached"
+    BUILT = "built"
+    UNAVAILABLE = "unavailable"
+    FAILED = "failed"
 
 
 # Powers of two from half a millisecond: near-RT loops (10 ms to 1 s) get seven buckets, and a bulk
@@ -144,6 +154,19 @@ MODEL_INFO = Family(
     ("name", "version", "digest"),
     "The model that answers; always 1.",
 )
+INFERENCE_INFO = Family(
+    "rancast_inference_info",
+    "gauge",
+    ("path", "precision", "attention"),
+    "How the model is run: path (eager, compiled), precision of its products, and the attention "
+    "kernel; always 1.",
+)
+COMPILATIONS = Family(
+    "rancast_compilations_total",
+    "counter",
+    ("result",),
+    "Attempts to have compiled code, by result (cached, built, unavailable, failed).",
+)
 INGESTED_FILES = Family(
     "rancast_ingested_files_total",
     "counter",
@@ -182,6 +205,8 @@ FAMILIES: tuple[Family, ...] = (
     QUEUE_DEPTH,
     DATA_AGE,
     MODEL_INFO,
+    INFERENCE_INFO,
+    COMPILATIONS,
     INGESTED_FILES,
     OBSERVATIONS,
     UNKNOWN_KPIS,
@@ -221,6 +246,8 @@ class Metrics:
         self._batch_size = _histogram(BATCH_SIZE, registry)
         self._queue_depth = _gauge(QUEUE_DEPTH, registry)
         self._model_info = _gauge(MODEL_INFO, registry)
+        self._inference_info = _gauge(INFERENCE_INFO, registry)
+        self._compilations = _counter(COMPILATIONS, registry)
         self._ingested_files = _counter(INGESTED_FILES, registry)
         self._observations = _counter(OBSERVATIONS, registry)
         self._unknown_kpis = _counter(UNKNOWN_KPIS, registry)
@@ -271,6 +298,15 @@ class Metrics:
         """This model answers from now on."""
         self._model_info.clear()
         self._model_info.labels(identity.name, identity.version, identity.digest).set(1)
+
+    def show_inference(self, path: InferencePath) -> None:
+        """The model is run this way from now on."""
+        self._inference_info.clear()
+        self._inference_info.labels(path.kind.value, path.precision, path.attention).set(1)
+
+    def count_compilation(self, result: CompilationResult) -> None:
+        """An attempt to have compiled code ended."""
+        self._compilations.labels(result.value).inc()
 
     def count_file(self, *, readable: bool) -> None:
         """A file of the watched directory was read, or could not be."""

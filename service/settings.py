@@ -11,14 +11,17 @@ import difflib
 import os
 import re
 from collections.abc import Mapping
+from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from pydantic import Field, ValidationError, field_validator, model_validator
 from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
+from model.code_cache import CACHE_VARIABLE, FLAGS_VARIABLE, ISA_VARIABLE
 from model.errors import ModelError
 from model.holidays import check_country
+from model.inference_path import PrecisionChoice
 from service.budget import PROFILE_BOUNDS, BudgetBounds, BudgetPolicy, Profile
 from service.errors import SettingsError
 from service.timestamps import is_time_zone
@@ -29,6 +32,14 @@ _SERVICE_LINK = re.compile(
 )
 
 LogLevel = Literal["debug", "info", "warning", "error"]
+
+
+class Compiled(StrEnum):
+    """What is done to have compiled code."""
+
+    AUTO = "auto"
+    CACHED = "cached"
+    OFF = "off"
 
 
 class Settings(BaseSettings):
@@ -70,6 +81,18 @@ class Settings(BaseSettings):
         "in ES or ES-CT (ISO 3166); unset: no holidays.",
     )
     threads: int = Field(1, ge=1, le=256, description="Threads of one inference.")
+    compiled: Compiled = Field(
+        Compiled.AUTO,
+        description="Compiled forward pass: auto takes it from the cache, and makes it in the "
+        "background where it is missing and a C++ compiler is at hand; cached makes nothing; off "
+        "runs the model as it is.",
+    )
+    precision: PrecisionChoice = Field(
+        PrecisionChoice.AUTO,
+        description="Products of the compiled forward pass: auto takes bfloat16 where the "
+        "processor has instructions for it and the checkpoint's self-test holds; float32; "
+        "bfloat16.",
+    )
     queue_limit: int = Field(
         128,
         ge=1,
@@ -204,6 +227,7 @@ def load_settings(**overrides: Any) -> Settings:
         SettingsError: A variable is unknown or a value cannot be used; the message names every one.
     """
     known = {PREFIX + name.upper() for name in Settings.model_fields}
+    known |= {CACHE_VARIABLE, ISA_VARIABLE, FLAGS_VARIABLE}
     complaints = [
         _unknown(name, known)
         for name in sorted(os.environ)

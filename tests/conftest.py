@@ -3,10 +3,16 @@
 from __future__ import annotations
 
 import os
+from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
+from filelock import FileLock
 from hypothesis import HealthCheck, settings
+
+if TYPE_CHECKING:
+    from model.checkpoint import Checkpoint
 
 # A loaded machine is slow, and no test measures time. Developers get new examples in every run;
 # an integration run that fails has to fail again.
@@ -25,3 +31,53 @@ def shared() -> Path:
     if not (path / "samples").is_dir():
         pytest.skip("the real samples and traces lie beside the checkout, and are not there")
     return path
+
+
+@dataclass(frozen=True)
+class CompiledTiny:
+    """A tiny checkpoint and the cache that holds its compiled code."""
+
+    checkpoint: Checkpoint
+    file: Path
+    cache: Path
+
+
+@pytest.fixture(scope="session")
+def compiled_tiny(tmp_path_factory: pytest.TempPathFactory) -> CompiledTiny:
+    """Compiled for float32; half a minute, so all processes of a run share it."""
+    import torch
+
+    from model.attention.native.library import compiler, load
+    from model.checkpoint import Checkpoint, load_checkpoint, save_checkpoint
+    from model.code_cache import CACHE_VARIABLE
+    from model.compiled import Precision
+    from model.compiled.build import compile_checkpoint
+    from model.config import COPY_CANDIDATES, ForecasterConfig
+    from model.forecaster import Forecaster
+
+    if compiler() is None:
+        pytest.skip("there is no C++ compiler")
+    load()  # is looked for once in a process, and not in the cache of this fixture
+    base = tmp_path_factory.getbasetemp()
+    folder = (base.parent if "PYTEST_XDIST_WORKER" in os.environ else base) / "compiled"
+    folder.mkdir(exist_ok=True)
+    file, cache = folder / "tiny.safetensors", folder / "cache"
+    with FileLock(folder / "lock"), pytest.MonkeyPatch.context() as patch:
+        if not file.exists():
+            torch.manual_seed(0)
+            config = ForecasterConfig(
+                width=32,
+                layers=2,
+                heads=2,
+                feedforward=48,
+                context_patches=8,
+                horizon_patches=3,
+                copies=COPY_CANDIDATES,
+            )
+            weights = Forecaster(config).state_dict()
+            weights = {name: x + 0.1 * torch.randn_like(x) for name, x in weights.items()}
+            save_checkpoint(Checkpoint("tiny", "0", config, weights, "test"), file)
+        checkpoint = load_checkpoint(file)
+        patch.setenv(CACHE_VARIABLE, str(cache))
+        compile_checkpoint(checkpoint, Precision.FLOAT32)
+    return CompiledTiny(checkpoint, file, cache)

@@ -155,7 +155,7 @@ def calibrate_from_batches(
     sample = ScoreSample(checkpoint.config.levels, checkpoint.config.max_horizon, seed)
     for number in range(batches):
         batch = source.batch(np.random.default_rng([seed, CALIBRATION_STREAM, number]))
-        scores = conformity(forecaster, batch.series, batch.target)
+        scores = conformity(forecaster, forecaster.config, batch.series, batch.target)
         groups = np.full(len(scores), number % GROUPS)
         sample.add(scores.numpy(), batch.series.kinds.numpy(), groups)
         if on_progress:

@@ -21,11 +21,13 @@ import torch
 from kpi.catalogue import Catalogue
 from kpi.window import KpiWindow
 from model.attention.native import load
-from model.checkpoint import load_checkpoint
-from model.errors import CheckpointError
+from model.checkpoint import Checkpoint, load_checkpoint
+from model.code_cache import cache_folder
+from model.compiled import Artifact, best_artifact
+from model.errors import ArtifactError, CheckpointError
 from model.predictor import Predictor
 from model.pretrained import find_checkpoint
-from model.transformer import TransformerPredictor
+from service.loading import predictor_of
 
 PACKAGES = ("rancast", "torch", "numpy", "fastapi")
 DIGEST_LETTERS = 19
@@ -65,7 +67,7 @@ def examine(checkpoint: Path | None, catalogue: Catalogue) -> Iterator[Finding]:
     yield _versions()
     yield _processor()
     yield _attention()
-    yield _checkpoint(checkpoint, catalogue)
+    yield from _model(checkpoint, catalogue)
 
 
 def _versions() -> Finding:
@@ -90,18 +92,36 @@ def _attention() -> Finding:
     return Finding("attention", Trouble.NONE if kernel.usable else Trouble.SLOW, kernel.reason)
 
 
-def _checkpoint(path: Path | None, catalogue: Catalogue) -> Finding:
+def _model(path: Path | None, catalogue: Catalogue) -> Iterator[Finding]:
     try:
         checkpoint = load_checkpoint(find_checkpoint(path))
     except (CheckpointError, OSError) as error:
-        return Finding("checkpoint", Trouble.BROKEN, str(error))
-    milliseconds = _forecast_ms(TransformerPredictor(checkpoint, catalogue))
-    return Finding(
+        yield Finding("checkpoint", Trouble.BROKEN, str(error))
+        return
+    artifact, finding = _compiled(checkpoint)
+    yield finding
+    predictor, _ = predictor_of(checkpoint, catalogue, artifact)
+    yield Finding(
         "checkpoint",
         Trouble.NONE,
         f"{checkpoint.name} {checkpoint.version}, {checkpoint.digest[:DIGEST_LETTERS]}…; a day of "
-        f"a cell, from 28 days by the hour, takes {milliseconds:.1f} ms",
+        f"a cell, from 28 days by the hour, takes {_forecast_ms(predictor):.1f} ms",
     )
+
+
+def _compiled(checkpoint: Checkpoint) -> tuple[Artifact | None, Finding]:
+    try:
+        artifact = best_artifact(checkpoint)
+    except ArtifactError as error:
+        return None, Finding("compiled", Trouble.SLOW, str(error))
+    if artifact is None:
+        words = f"no code for {checkpoint.name} in {cache_folder()}; `rancast compile` makes it"
+        return None, Finding("compiled", Trouble.SLOW, words)
+    words = (
+        f"{artifact.target.precision} code from {artifact.folder}; in its self-test no quantile "
+        f"moved by more than {artifact.moved_ratio:.2%} of its 80 % interval"
+    )
+    return artifact, Finding("compiled", Trouble.NONE, words)
 
 
 def _forecast_ms(predictor: Predictor) -> float:

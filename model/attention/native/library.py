@@ -26,14 +26,8 @@ from pathlib import Path
 import torch
 
 from model.attention.native.gradient import register
+from model.code_cache import FLAGS_VARIABLE, ISA_VARIABLE, cache_folder, is_ours
 from model.errors import AttentionError
-
-CACHE_VARIABLE = "RANCAST_CACHE_DIR"
-ISA_VARIABLE = "RANCAST_CPU_ISA"
-"""Names one of `KERNELS` to use in place of the best, or none for no kernel."""
-
-FLAGS_VARIABLE = "RANCAST_KERNEL_FLAGS"
-"""More flags for the compiler, such as those of a sanitiser; the library's name depends on them."""
 
 SOURCES = Path(__file__).parent / "csrc"
 BESIDE = Path(__file__).parent / "lib"
@@ -108,7 +102,7 @@ def _load() -> Kernel:
         return Kernel(None, f"the kernel cannot be looked for: {error}")
     if path is None:
         return Kernel(None, "the kernel is not built; `rancast doctor --build` builds it")
-    if not _is_ours(path):
+    if not is_ours(path):
         return Kernel(None, f"{path} may be written by others, so it is not loaded", path)
     try:
         torch.ops.load_library(str(path))  # type: ignore[no-untyped-call]
@@ -132,21 +126,6 @@ def find() -> Path | None:
         return beside
     cached = cache_folder() / name
     return cached if cached.is_file() else None
-
-
-def _is_ours(path: Path) -> bool:
-    """Whether nobody but this user and root may change a file that is about to be run."""
-    owners = {0, os.getuid()}
-    states = (path.stat(), path.parent.stat())
-    return all(state.st_uid in owners and not state.st_mode & 0o022 for state in states)
-
-
-def cache_folder() -> Path:
-    """Where libraries are built to."""
-    if configured := os.environ.get(CACHE_VARIABLE):
-        return Path(configured)
-    base = os.environ.get("XDG_CACHE_HOME")
-    return (Path(base) if base else Path.home() / ".cache") / "rancast"
 
 
 def library_name() -> str:

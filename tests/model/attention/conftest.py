@@ -12,7 +12,8 @@ from torch import Tensor
 
 from model.attention import Mask
 from model.attention.native import Kernel, load
-from model.attention.native.library import ISA_VARIABLE, compiler
+from model.attention.native.library import compiler
+from model.code_cache import ISA_VARIABLE
 
 DrawTensors = Callable[..., tuple[Tensor, Tensor, Tensor]]
 MakeMask = Callable[[str, int, int, int], Mask]

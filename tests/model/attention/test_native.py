@@ -14,7 +14,7 @@ import torch
 
 from model.attention import Mask, QkNorm, attention
 from model.attention.native import build, library
-from model.attention.native.library import CACHE_VARIABLE, FLAGS_VARIABLE, ISA_VARIABLE
+from model.code_cache import CACHE_VARIABLE, FLAGS_VARIABLE, ISA_VARIABLE
 from model.errors import AttentionError
 from model.rotary import RotaryTable, rotary_table
 from tests.conftest import REPOSITORY

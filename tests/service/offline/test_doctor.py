@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import sys
 
@@ -10,6 +11,7 @@ import pytest
 
 from kpi.catalogue import load_catalogue
 from model.attention.native import Kernel
+from model.code_cache import CACHE_VARIABLE
 from service.offline.cli import examine_machine
 from service.offline.doctor import Trouble, examine
 from tests.conftest import REPOSITORY
@@ -19,13 +21,15 @@ def findings(checkpoint=None):
     return {each.subject: each for each in examine(checkpoint, load_catalogue())}
 
 
-def test_a_sound_machine_has_its_code_and_its_speed_named(monkeypatch):
+def test_a_sound_machine_has_its_code_and_its_speed_named(monkeypatch, compiled_tiny):
     kernel = Kernel("avx2", "avx2 kernel from somewhere")
     monkeypatch.setattr("service.offline.doctor.load", lambda: kernel)
-    found = findings()
+    monkeypatch.setenv(CACHE_VARIABLE, str(compiled_tiny.cache))
+    found = findings(compiled_tiny.file)
     assert {each.trouble for each in found.values()} == {Trouble.NONE}
     assert found["attention"].words == "avx2 kernel from somewhere"
-    assert "rancast-small" in found["checkpoint"].words
+    assert f"float32 code from {compiled_tiny.cache}" in found["compiled"].words
+    assert "tiny 0" in found["checkpoint"].words
     assert " ms" in found["checkpoint"].words
     assert "torch 2." in found["versions"].words
 
@@ -35,6 +39,25 @@ def test_without_the_kernel_it_is_slow_and_says_why(monkeypatch, capsys):
     monkeypatch.setattr("service.offline.doctor.load", lambda: kernel)
     assert examine_machine(None, load_catalogue())
     assert "slow   attention: the kernel is not built; `rancast doctor" in capsys.readouterr().out
+
+
+def test_without_compiled_code_it_is_slow_and_says_what_makes_it(monkeypatch, tmp_path):
+    monkeypatch.setenv(CACHE_VARIABLE, str(tmp_path))
+    found = findings()
+    assert found["compiled"].trouble is Trouble.SLOW
+    assert "`rancast compile` makes it" in found["compiled"].words
+    assert found["checkpoint"].trouble is Trouble.NONE
+
+
+def test_compiled_code_that_is_refused_is_slow_and_says_why(monkeypatch, compiled_tiny, tmp_path):
+    cache = tmp_path / "cache"
+    shutil.copytree(compiled_tiny.cache, cache)
+    (program,) = cache.rglob("single.pt2")
+    program.write_bytes(b"changed")
+    monkeypatch.setenv(CACHE_VARIABLE, str(cache))
+    found = findings(compiled_tiny.file)
+    assert found["compiled"].trouble is Trouble.SLOW
+    assert "is not as it was made" in found["compiled"].words
 
 
 def test_a_checkpoint_that_cannot_be_used_is_broken(tmp_path):

@@ -1,0 +1,102 @@
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+
+from kpi.catalogue import load_catalogue
+from model.compiled import CompiledNetwork, Precision
+from model.compiled.graph import Program, Shape, tensors_of, traced
+from model.compiled.trial import trial_windows
+from model.copies import Copies
+from model.errors import ArtifactError
+from model.scaling import ScaleStats
+from model.tokens import Tokens, token_width
+from model.transformer import TransformerPredictor
+
+SIZES = [(1, 1, 2, 1), (1, 1, 11, 3), (3, 1, 9, 2), (1, 2, 2, 1), (2, 4, 11, 3), (64, 3, 5, 1)]
+
+
+def draw_tokens(config, windows, kpis, patches, future):
+    torch.manual_seed(windows + kpis + patches)
+    ahead = future * config.patch
+    values = torch.randn(windows, kpis, ahead, len(config.copies))
+    whole = torch.zeros(windows, kpis, 1)
+    return Tokens(
+        inputs=torch.randn(windows, kpis, patches, token_width(config)),
+        visible=torch.rand(windows, kpis, patches) > 0.2,
+        kinds=torch.randint(4, (windows, kpis)),
+        future_patches=future,
+        stats=ScaleStats(whole, whole),
+        copies=Copies(values, torch.rand(values.shape) > 0.2),
+    )
+
+
+@pytest.mark.parametrize("size", SIZES)
+def test_compiled_code_answers_as_the_forecaster_whatever_the_sizes(artifact, compiled_tiny, size):
+    tokens = draw_tokens(compiled_tiny.checkpoint.config, *size)
+    with torch.inference_mode():
+        wanted = compiled_tiny.checkpoint.build()(tokens)
+        found = CompiledNetwork(artifact)(tokens)
+    torch.testing.assert_close(found, wanted, atol=2e-5, rtol=1e-4)
+
+
+def test_inputs_of_any_strides_are_taken(artifact, compiled_tiny):
+    tokens = draw_tokens(compiled_tiny.checkpoint.config, 2, 3, 7, 2)
+    turned = replace(tokens, inputs=tokens.inputs.transpose(1, 2).contiguous().transpose(1, 2))
+    network = CompiledNetwork(artifact)
+    assert torch.equal(network(turned), network(tokens))
+
+
+def test_forecasts_are_those_of_the_checkpoint(artifact, compiled_tiny):
+    checkpoint, catalogue = compiled_tiny.checkpoint, load_catalogue()
+    windows = trial_windows(checkpoint.config)
+    plain = TransformerPredictor(checkpoint, catalogue)
+    compiled = TransformerPredictor(checkpoint, catalogue, network=CompiledNetwork(artifact))
+    for wanted, found in zip(
+        plain.predict(windows, 40, (0.1, 0.5, 0.9)),
+        compiled.predict(windows, 40, (0.1, 0.5, 0.9)),
+        strict=True,
+    ):
+        np.testing.assert_allclose(found.values, wanted.values, rtol=1e-3, atol=1e-3)
+        assert found.model == wanted.model
+
+
+def test_two_threads_may_ask_at_once(artifact, compiled_tiny):
+    from concurrent.futures import ThreadPoolExecutor
+
+    network = CompiledNetwork(artifact)
+    drawn = [draw_tokens(compiled_tiny.checkpoint.config, 2, 2, n, 1) for n in range(2, 10)]
+    alone = [network(tokens) for tokens in drawn]
+    with ThreadPoolExecutor(4) as pool:
+        together = list(pool.map(network, drawn * 4))
+    for index, found in enumerate(together):
+        assert torch.equal(found, alone[index % len(alone)])
+
+
+def test_a_file_that_is_no_program_is_refused_by_name(artifact, tmp_path):
+    for shape in Shape:
+        (tmp_path / f"{shape}.pt2").write_bytes(b"no archive")
+    with pytest.raises(ArtifactError, match=str(tmp_path)):
+        CompiledNetwork(replace(artifact, folder=tmp_path))
+
+
+@pytest.mark.parametrize("shape", Shape)
+def test_the_graph_of_narrow_products_answers_in_float32_and_nearly_the_same(compiled_tiny, shape):
+    checkpoint = compiled_tiny.checkpoint
+    program = traced(checkpoint.build(), Precision.BFLOAT16, shape).module()
+    tokens = draw_tokens(checkpoint.config, 4, 1 if shape is Shape.SINGLE else 2, 6, 2)
+    with torch.inference_mode():
+        found = program(*tensors_of(tokens))
+        wanted = Program(checkpoint.build(), Precision.FLOAT32)(*tensors_of(tokens))
+    assert found.dtype is torch.float32
+    assert not torch.equal(found, wanted)
+    torch.testing.assert_close(found, wanted, atol=0.1, rtol=0.05)
+
+
+def test_a_forecaster_without_copies_has_a_graph_too(tiny_checkpoint):
+    program = traced(tiny_checkpoint.build(), Precision.FLOAT32, Shape.SEVERAL).module()
+    tokens = replace(draw_tokens(tiny_checkpoint.config, 3, 2, 6, 2), copies=None)
+    with torch.inference_mode():
+        found = program(*tensors_of(tokens))
+        torch.testing.assert_close(found, tiny_checkpoint.build()(tokens))

@@ -1,0 +1,59 @@
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from model.compiled.trial import moved_ratio, trial_windows
+
+
+class Shifted:
+    """Another predictor whose quantiles are moved by a share of their 80 % interval."""
+
+    def __init__(self, inner, ratio, at=None):
+        self.inner, self.ratio, self.at = inner, ratio, at
+        self.identity, self.level_range = inner.identity, inner.level_range
+        self.max_horizon = inner.max_horizon
+
+    def predict(self, windows, horizon, levels):
+        return [self.moved(f) for f in self.inner.predict(windows, horizon, levels)]
+
+    def moved(self, forecast):
+        values = forecast.values.copy()
+        width = values[..., -1:] - values[..., :1]
+        if self.at is None:
+            values += self.ratio * width
+        else:
+            values[self.at] += self.ratio * width[self.at[0], self.at[1], 0]
+        return replace(forecast, values=values)
+
+
+@pytest.fixture
+def windows(make_window):
+    return [make_window(0), make_window(1, kpis=("Free", "Free"))]
+
+
+def test_a_predictor_does_not_move_from_itself(predictor, windows):
+    assert moved_ratio(predictor, predictor, windows) == 0
+
+
+def test_a_shift_is_measured_by_the_width_of_the_interval(predictor, windows):
+    assert moved_ratio(predictor, Shifted(predictor, 0.25), windows) == pytest.approx(0.25, 1e-3)
+
+
+def test_one_quantile_of_one_step_is_enough(predictor, windows):
+    one = Shifted(predictor, 0.5, at=(0, 0, 1))
+    assert moved_ratio(predictor, one, windows) == pytest.approx(0.5, rel=1e-3)
+
+
+def test_an_answer_that_is_no_number_is_infinitely_far(predictor, windows):
+    assert moved_ratio(predictor, Shifted(predictor, np.nan), windows) == np.inf
+
+
+def test_trial_windows_are_the_same_every_time_and_of_many_kinds(tiny_config):
+    first, second = trial_windows(tiny_config), trial_windows(tiny_config)
+    for one, another in zip(first, second, strict=True):
+        assert np.array_equal(one.values, another.values, equal_nan=True)
+    assert {window.step_ms for window in first} == {1_000, 60_000, 900_000, 3_600_000}
+    assert {len(window.kpis) for window in first} == {1, 2, 4}
+    assert any(np.isnan(window.values).any() for window in first)
+    assert any((window.values == 0).all(axis=1).any() for window in first)
