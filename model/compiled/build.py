@@ -155,7 +155,8 @@ def self_test(checkpoint: Checkpoint, artifact: Artifact) -> float:
 def _compile(checkpoint: Checkpoint, precision: Precision, shape: Shape, folder: Path) -> None:
     path = program_path(folder, shape)
     try:
-        with warnings.catch_warnings():
+        # Where gradients could be asked, weights would not become constants, without a word.
+        with warnings.catch_warnings(), torch.no_grad():
             warnings.simplefilter("ignore")  # torch warns of its own parts
             torch._inductor.aoti_compile_and_package(
                 traced(checkpoint.build(), precision, shape),

@@ -1,3 +1,4 @@
+import zipfile
 from dataclasses import replace
 
 import pytest
@@ -30,6 +31,15 @@ def quick_compiler(artifact, monkeypatch):
 def test_what_has_been_compiled_is_not_compiled_again(artifact, compiled_tiny, monkeypatch):
     monkeypatch.setattr(build, "_compile", lambda *_: pytest.fail("compiled again"))
     assert compile_checkpoint(compiled_tiny.checkpoint, Precision.FLOAT32) == artifact
+
+
+def test_weights_are_laid_out_for_the_processor_beforehand(artifact):
+    for shape in Shape:
+        with zipfile.ZipFile(artifact.program(shape)) as archive:
+            (name,) = [n for n in archive.namelist() if n.endswith(".wrapper.cpp")]
+            calls = archive.read(name).decode()
+        assert "linear_pointwise(" in calls
+        assert "addmm_out(" not in calls
 
 
 def test_the_self_test_of_float32_finds_hardly_any_difference(artifact, compiled_tiny):
