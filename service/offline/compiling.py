@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import statistics
-import time
-from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 from rich.console import Console
@@ -17,8 +15,8 @@ from model.compiled.target import Precision
 from model.compiled.trial import LEVELS, trial_windows
 from model.pretrained import find_checkpoint
 from model.transformer import TransformerPredictor
+from service.offline.timing import medians_ms
 
-WARM_UPS, TIMED = 3, 15
 HORIZON_STEPS = 24
 
 
@@ -58,15 +56,7 @@ def speeds_ms(
         TransformerPredictor(checkpoint, catalogue, network=CompiledNetwork(artifact)),
     ]
     (window, *_) = trial_windows(checkpoint.config)
-
-    def seconds(answer: Callable[[], object]) -> float:
-        begin = time.perf_counter()
-        answer()
-        return time.perf_counter() - begin
-
-    rounds = [
-        [seconds(lambda p=p: p.predict([window], HORIZON_STEPS, LEVELS)) for p in predictors]  # type: ignore[misc]
-        for _ in range(WARM_UPS + TIMED)
-    ][WARM_UPS:]
-    plain, compiled = (statistics.median(times) * 1000 for times in zip(*rounds, strict=True))
+    plain, compiled = medians_ms(
+        [partial(p.predict, [window], HORIZON_STEPS, LEVELS) for p in predictors]
+    )
     return plain, compiled

@@ -7,8 +7,6 @@ from __future__ import annotations
 
 import os
 import platform
-import statistics
-import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import Enum
@@ -28,10 +26,10 @@ from model.errors import ArtifactError, CheckpointError
 from model.predictor import Predictor
 from model.pretrained import find_checkpoint
 from service.loading import predictor_of
+from service.offline.timing import medians_ms
 
 PACKAGES = ("rancast", "torch", "numpy", "fastapi")
 DIGEST_LETTERS = 19
-WARM_UPS, TIMED = 2, 5
 
 
 class Trouble(Enum):
@@ -129,9 +127,5 @@ def _forecast_ms(predictor: Predictor) -> float:
     hours = np.arange(28 * 24)
     load_percent = (50 + 30 * np.sin(2 * np.pi * hours / 24)).astype(np.float32)
     window = KpiWindow("doctor", ("RRU.PrbTotDl",), 0, 3_600_000, load_percent[None])
-    seconds = []
-    for _ in range(WARM_UPS + TIMED):
-        begin = time.perf_counter()
-        predictor.predict([window], 24, (0.1, 0.5, 0.9))
-        seconds.append(time.perf_counter() - begin)
-    return statistics.median(seconds[WARM_UPS:]) * 1000
+    (milliseconds,) = medians_ms([lambda: predictor.predict([window], 24, (0.1, 0.5, 0.9))])
+    return milliseconds
