@@ -13,6 +13,8 @@ from pathlib import Path
 import httpx
 import pytest
 
+from model.attention.native.library import compiler
+
 REPOSITORY = Path(__file__).resolve().parents[2]
 
 TABLE = "timestamp,cell_id,RRU.PrbTotDl\n" + "".join(
@@ -30,14 +32,14 @@ def free_port() -> int:
 class Demo:
     """A running demo and what it printed until it was ready."""
 
-    def __init__(self, *arguments: str) -> None:
+    def __init__(self, *arguments: str, compiled: str = "off") -> None:
         self.port = free_port()
         self.process = subprocess.Popen(
             [sys.executable, "-m", "rancast", "demo", "--port", str(self.port), *arguments],
             cwd=REPOSITORY,
             stdout=subprocess.PIPE,
             text=True,
-            env={**os.environ, "COLUMNS": "200"},
+            env={**os.environ, "COLUMNS": "200", "RANCAST_COMPILED": compiled},
         )
         self.lines: list[str] = []
         assert self.process.stdout is not None
@@ -80,6 +82,29 @@ def test_the_simulated_network_is_forecast_and_everything_ends_in_order():
         code = demo.stop()
     assert code == 0
     assert not listening(demo.port)
+
+
+@pytest.mark.slow
+def test_compiled_code_answers_where_it_has_been_made():
+    if compiler() is None:
+        pytest.skip("there is no C++ compiler")
+    made = subprocess.run(
+        [sys.executable, "-m", "rancast", "compile"],
+        cwd=REPOSITORY,
+        capture_output=True,
+        text=True,
+        timeout=550,
+        check=False,
+    )
+    assert made.returncode == 0, made.stderr
+    demo = Demo(compiled="auto")
+    try:
+        metrics = httpx.get(f"http://127.0.0.1:{demo.port}/metrics", timeout=30).text
+    finally:
+        demo.stop()
+    (info,) = re.findall(r"^rancast_inference_info\{(.*)\} 1.0$", metrics, re.MULTILINE)
+    assert 'path="compiled"' in info
+    assert 'rancast_compilations_total{result="cached"} 1.0' in metrics
 
 
 @pytest.mark.slow
