@@ -79,14 +79,15 @@ def accelerate(forecaster: Forecaster, *, compiled: bool) -> None:
 
     Args:
         forecaster: Changed in place.
-        compiled: Compile the blocks; takes a minute or more at the first steps.
+        compiled: Compile all but the last block; takes minutes at the first steps.
     """
     for module in list(forecaster.modules()):
         for name, child in list(module.named_children()):
             if type(child) is nn.Linear:
                 setattr(module, name, HalfLinear.sharing(child))
     if compiled:
-        # The blocks share their code, which has variants by number of KPIs and of patches.
+        # The blocks share their code, which has variants by number of KPIs and of patches. The last
+        # one answers few tokens, and would make as many variants again as all the others.
         torch._dynamo.config.recompile_limit = RECOMPILE_LIMIT
-        for part in (forecaster.embedding, *forecaster.blocks, forecaster.head):
+        for part in (forecaster.embedding, *forecaster.blocks[:-1], forecaster.head):
             part.compile(dynamic=True)

@@ -135,7 +135,7 @@ def test_parts_are_compiled_only_where_asked(tiny_config, monkeypatch):
     accelerate(forecaster, compiled=False)
     assert compiled == []
     accelerate(forecaster, compiled=True)
-    assert compiled == [{"dynamic": True}] * (tiny_config.layers + 2)
+    assert compiled == [{"dynamic": True}] * (tiny_config.layers + 1)
 
 
 @pytest.mark.parametrize(
