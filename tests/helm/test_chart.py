@@ -10,36 +10,13 @@ import pytest
 import yaml
 
 from kpi.store import StoreLimits
+from model.code_cache import CACHE_VARIABLE
 from service.settings import PREFIX, Settings
 from tests.helm.conftest import CHART, Helm
+from tests.helm.rendered import container, environment, gibibytes, of_kind, pod
 
 VALUES = sorted((CHART / "ci").glob("*-values.yaml"))
 DIGEST = "sha256:" + "ab" * 32
-
-
-def of_kind(objects: list[dict[str, Any]], kind: str) -> dict[str, Any]:
-    found = [each for each in objects if each["kind"] == kind]
-    assert len(found) == 1, [each["kind"] for each in objects]
-    return found[0]
-
-
-def pod(objects: list[dict[str, Any]]) -> Any:
-    return of_kind(objects, "Deployment")["spec"]["template"]["spec"]
-
-
-def container(objects: list[dict[str, Any]]) -> Any:
-    (only,) = pod(objects)["containers"]
-    return only
-
-
-def gibibytes(quantity: str) -> float:
-    """Bytes of a quantity as the chart's values write them."""
-    assert quantity.endswith("Gi")
-    return float(quantity.removesuffix("Gi")) * 2**30
-
-
-def environment(objects: list[dict[str, Any]]) -> dict[str, str]:
-    return {each["name"]: each["value"] for each in container(objects)["env"]}
 
 
 @pytest.mark.parametrize("values", VALUES, ids=lambda path: path.stem)
@@ -194,9 +171,8 @@ def test_settings_become_environment_variables(helm: Helm) -> None:
 
 
 def test_every_variable_that_the_chart_sets_is_a_setting(helm: Helm) -> None:
-    full: dict[str, Any] = yaml.safe_load((CHART / "ci" / "full-values.yaml").read_text())
-    known = {PREFIX + name.upper() for name in Settings.model_fields}
-    for values in (None, full):
+    known = {PREFIX + name.upper() for name in Settings.model_fields} | {CACHE_VARIABLE}
+    for values in (yaml.safe_load(path.read_text()) for path in VALUES):
         names = {name for name in environment(helm.template(values)) if name.startswith(PREFIX)}
         assert names
         assert names <= known
@@ -268,6 +244,10 @@ def test_names_follow_the_release_and_fit(
         ({"persistence": {"enabled": True, "size": "2 GB"}}, "size"),
         ({"settings": {"MAX_CELLS": 1}}, "MAX_CELLS"),
         ({"settings": {"port": 1}}, "port"),
+        ({"settings": {"compiled": False}}, "compiled"),
+        ({"compiled": {"image": {"pullPolicy": "Always"}}}, "pullPolicy"),
+        ({"compiled": {"timeoutSeconds": 0}}, "timeoutSeconds"),
+        ({"compiled": {"cacheVolume": {"emptyDir": {}, "hostPath": {}}}}, "cacheVolume"),
         ({"settings": {"profile": None, "limits": {"a": 1}}}, "limits"),
     ],
 )
@@ -283,7 +263,7 @@ def test_schema_describes_every_default_value() -> None:
     assert set(schema["properties"]) - {"global"} == set(values)
     for name, value in values.items():
         inner = schema["properties"][name].get("properties")
-        if isinstance(value, dict) and inner and name != "resources":
+        if isinstance(value, dict) and inner and name not in ("resources", "settings"):
             assert set(inner) == set(value), name
 
 
@@ -295,6 +275,8 @@ def test_notes_say_how_to_reach_the_service_and_what_is_lost(helm: Helm) -> None
     assert notes.returncode == 0, notes.stderr
     assert "port-forward service/r-rancast 8080:8080" in notes.stdout
     assert "Persistence is off" in notes.stdout
-    assert (
-        "Persistence is off" not in helm.run(*arguments, "--set", "persistence.enabled=true").stdout
-    )
+    assert "--container compile" not in notes.stdout
+    enabled = ("--set", "persistence.enabled=true,compiled.enabled=true")
+    notes = helm.run(*arguments, *enabled)
+    assert "Persistence is off" not in notes.stdout
+    assert "logs deployment/r-rancast --container compile" in notes.stdout

@@ -46,10 +46,55 @@ app.kubernetes.io/managed-by: {{ .Release.Service }}
 {{- end -}}
 {{- end -}}
 
+{{/* The compiler's image: what it leaves open is the service's, and its tag ends in -compiler. */}}
+{{- define "rancast.compilerImage" -}}
+{{- $main := .Values.image -}}
+{{- with .Values.compiled.image -}}
+{{- $registry := .registry | default $main.registry -}}
+{{- if $registry -}}{{ $registry | trimSuffix "/" }}/{{- end -}}
+{{- .repository | default $main.repository -}}
+{{- if .digest -}}@{{ .digest }}{{- else -}}:{{ .tag | default (printf "%s-compiler" ($main.tag | default $.Chart.AppVersion)) }}{{- end -}}
+{{- end -}}
+{{- end -}}
+
 {{/* A setting as the service reads it: text as it is, lists joined by commas. A number goes through
 JSON, because it would otherwise be written as 1e+06 from a million on. */}}
 {{- define "rancast.settingValue" -}}
 {{- if kindIs "string" . -}}{{ . }}{{- else if kindIs "slice" . -}}{{ join "," . }}{{- else -}}{{ toJson . }}{{- end -}}
+{{- end -}}
+
+{{/* Environment of the service, and of the compiler, which has to see the same checkpoint. */}}
+{{- define "rancast.environment" -}}
+env:
+  - name: RANCAST_HOST
+    value: "0.0.0.0"
+  - name: RANCAST_PORT
+    value: {{ .Values.containerPort | quote }}
+  - name: RANCAST_JOURNAL_PATH
+    value: /var/lib/rancast/journal.sqlite
+  {{- if .Values.compiled.enabled }}
+  - name: RANCAST_CACHE_DIR
+    value: {{ include "rancast.cacheDirectory" . }}
+  {{- end }}
+  # Libraries that insist on a home write below it; the root file system is read-only.
+  - name: HOME
+    value: /tmp
+  {{- range $name, $value := .Values.settings }}
+  - name: RANCAST_{{ $name | upper }}
+    value: {{ include "rancast.settingValue" $value | quote }}
+  {{- end }}
+  {{- with .Values.extraEnv }}
+  {{- toYaml . | nindent 2 }}
+  {{- end }}
+{{- with .Values.extraEnvFrom }}
+envFrom:
+  {{- toYaml . | nindent 2 }}
+{{- end }}
+{{- end -}}
+
+{{/* Where machine code lies in the image. */}}
+{{- define "rancast.cacheDirectory" -}}
+/var/cache/rancast
 {{- end -}}
 
 {{- define "rancast.claimName" -}}
@@ -60,5 +105,8 @@ JSON, because it would otherwise be written as 1e+06 from a million on. */}}
 {{- define "rancast.validate" -}}
 {{- if and .Values.persistence.enabled (gt (int .Values.replicaCount) 1) -}}
 {{- fail "persistence.enabled needs replicaCount 1: the journal has a single writer" -}}
+{{- end -}}
+{{- if and .Values.compiled.enabled (eq (dig "compiled" "auto" (.Values.settings | default dict)) "off") -}}
+{{- fail "compiled.enabled makes code that settings.compiled: off has the service leave alone" -}}
 {{- end -}}
 {{- end -}}
