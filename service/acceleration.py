@@ -10,13 +10,15 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
+import os
+import signal
 import sys
 
 from model.errors import ArtifactError, ModelError
 from model.inference_path import PathKind
 from service.container import Services
 from service.engine import Engine
-from service.loading import LoadedModel, cached_artifact, predictor_of, warm_up_windows
+from service.loading import LoadedModel, precision_of, predictor_of, warm_up_windows
 from service.logs import log_event, log_failure
 from service.metrics import CompilationResult
 from service.settings import Compiled
@@ -45,7 +47,7 @@ class Acceleration:
         path, settings = self._model.path, self._services.settings
         if path is not None and path.kind is PathKind.COMPILED:
             self._services.metrics.count_compilation(CompilationResult.CACHED)
-        elif settings.compiled is Compiled.AUTO:
+        if settings.compiled is Compiled.AUTO:
             self._task = asyncio.create_task(self._run(), name="compilation")
 
     async def finished(self) -> None:
@@ -60,7 +62,6 @@ class Acceleration:
             await asyncio.gather(self._task, return_exceptions=True)
 
     async def _run(self) -> None:
-        metrics = self._services.metrics
         try:
             result = await self._accelerate()
         except (ModelError, OSError) as error:
@@ -69,13 +70,19 @@ class Acceleration:
         except Exception as error:
             result = CompilationResult.FAILED
             log_failure(_LOGGER, "compilation_failed", error)
-        metrics.count_compilation(result)
+        if result is not None:
+            self._services.metrics.count_compilation(result)
 
-    async def _accelerate(self) -> CompilationResult:
+    async def _accelerate(self) -> CompilationResult | None:
+        """What came of it, None where there was nothing to do."""
         from model.attention.native.library import compiler
+        from model.compiled import best_artifact, is_settled
 
         services, checkpoint = self._services, self._model.checkpoint
         assert checkpoint is not None  # whatever has a path is made of one
+        precision = precision_of(services.settings.precision)
+        if await asyncio.to_thread(is_settled, checkpoint, precision):
+            return None
         if compiler() is None:
             reason = "no C++ compiler (CXX, or g++); `rancast compile` elsewhere can fill the cache"
             log_event(_LOGGER, logging.INFO, "compilation_unavailable", reason=reason)
@@ -83,11 +90,11 @@ class Acceleration:
         begun_s = services.clock.monotonic_s()
         log_event(_LOGGER, logging.INFO, "compiling", model=checkpoint.name)
         await self._compile()
-        artifact = await asyncio.to_thread(cached_artifact, checkpoint, services.settings)
+        artifact = await asyncio.to_thread(best_artifact, checkpoint, precision)
         if artifact is None:
             raise ArtifactError(
                 f"expected compiled code of {checkpoint.digest} in the cache, found none; was the "
-                "checkpoint's file replaced?"
+                "checkpoint's file replaced, or the attention kernel built meanwhile?"
             )
         predictor, path = await asyncio.to_thread(
             predictor_of, checkpoint, services.catalogue, artifact
@@ -100,7 +107,7 @@ class Acceleration:
             "compiled",
             model=checkpoint.name,
             precision=path.precision,
-            moved_ratio=artifact.moved_ratio,
+            moved_ratio=artifact.moved.usual_ratio,
             seconds=services.clock.monotonic_s() - begun_s,
         )
         return CompilationResult.BUILT
@@ -111,13 +118,14 @@ class Acceleration:
         Raises:
             ArtifactError: It failed; its last words say why.
         """
-        settings = self._services.settings
+        # -P: whatever lies in the working directory is not to be taken for a module.
         process = await asyncio.create_subprocess_exec(
-            *(sys.executable, "-m", "rancast", "compile", str(self._model.file)),
-            *("--precision", settings.precision.value, "--background"),
+            *(sys.executable, "-P", "-m", "rancast", "compile", str(self._model.file)),
+            *("--precision", self._services.settings.precision.value, "--background"),
             stdin=asyncio.subprocess.DEVNULL,
             stdout=asyncio.subprocess.PIPE,
             stderr=asyncio.subprocess.STDOUT,
+            start_new_session=True,
         )
         try:
             said, _ = await process.communicate()
@@ -125,17 +133,24 @@ class Acceleration:
             await _end(process)
         if process.returncode:
             words = said.decode(errors="replace").strip().splitlines() or ["it said nothing"]
-            raise ArtifactError(
-                f"`rancast compile` ended with status {process.returncode}: {words[-1]}"
-            )
+            raise ArtifactError(f"`rancast compile` {_fate(process.returncode)}: {words[-1]}")
+
+
+def _fate(status: int) -> str:
+    if status > 0:
+        return f"ended with status {status}"
+    name = signal.Signals(-status).name
+    hint = ", perhaps for want of memory" if status == -signal.SIGKILL else ""
+    return f"was ended by {name}{hint}; it last said"
 
 
 async def _end(process: asyncio.subprocess.Process) -> None:
+    """End a process and what it started, if it still runs; it leads a group of its own."""
     if process.returncode is not None:
         return
-    process.terminate()
+    os.killpg(process.pid, signal.SIGTERM)
     with contextlib.suppress(TimeoutError):
         await asyncio.wait_for(process.wait(), _STOP_SECONDS)
         return
-    process.kill()
+    os.killpg(process.pid, signal.SIGKILL)
     await process.wait()

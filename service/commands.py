@@ -6,6 +6,8 @@ A command is its options and its help; what it does is imported when it is calle
 from __future__ import annotations
 
 import os
+import signal
+import sys
 from pathlib import Path
 from typing import Annotated
 
@@ -149,11 +151,15 @@ def compile_(
     needed.
     """
     from service.loading import precision_of
-    from service.offline.compiling import compile_with_progress
+    from service.offline.compiling import compile_in_background, compile_with_progress
 
+    # The default of a signal to end leaves half-made files behind.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
     if background:
         os.nice(BACKGROUND_NICENESS)
-    compile_with_progress(checkpoint, precision_of(precision))
+        compile_in_background(checkpoint, precision_of(precision))
+    else:
+        compile_with_progress(checkpoint, precision_of(precision))
 
 
 def _levels(text: str) -> tuple[float, ...]:

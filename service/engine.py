@@ -116,6 +116,7 @@ class Engine:
         """Let another predictor answer from the next batch on, once it has run on `warm_up`."""
         await self._warm(predictor, warm_up)
         self._predictor = predictor
+        self._window_cost_s = 0.0  # of another predictor
 
     async def _warm(self, predictor: Predictor, windows: Sequence[KpiWindow]) -> None:
         least, most = predictor.level_range

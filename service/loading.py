@@ -68,7 +68,8 @@ def load_model(settings: Settings, catalogue: Catalogue) -> LoadedModel:
     try:
         file = find_checkpoint(settings.model_path)
         checkpoint = load_checkpoint(file)
-        predictor, path = predictor_of(checkpoint, catalogue, cached_artifact(checkpoint, settings))
+        artifact = cached_artifact(checkpoint, settings)
+        predictor, path = best_predictor(checkpoint, catalogue, artifact)
     except ModelError as error:
         raise StartupError(f"the model cannot be loaded: {error}") from error
     known_countries()  # or the first request that names a country would pay for it
@@ -85,13 +86,33 @@ def load_model(settings: Settings, catalogue: Catalogue) -> LoadedModel:
     return LoadedModel(predictor, card, path, checkpoint, file)
 
 
+def best_predictor(
+    checkpoint: Checkpoint, catalogue: Catalogue, artifact: Artifact | None
+) -> tuple[Predictor, InferencePath]:
+    """What answers for a checkpoint: its compiled code, or itself where that cannot be run.
+
+    Raises:
+        ModelError: The weights do not fit.
+    """
+    try:
+        predictor, path = predictor_of(checkpoint, catalogue, artifact)
+        if artifact is not None:
+            for window in warm_up_windows(checkpoint.config.context_steps):
+                predictor.predict([window], predictor.max_horizon, predictor.level_range)
+    except ArtifactError as error:
+        log_event(_LOGGER, logging.WARNING, "compiled_code_refused", reason=error)
+        return predictor_of(checkpoint, catalogue, None)
+    return predictor, path
+
+
 def predictor_of(
     checkpoint: Checkpoint, catalogue: Catalogue, artifact: Artifact | None
 ) -> tuple[Predictor, InferencePath]:
     """What answers for a checkpoint, and how it is run.
 
     Raises:
-        ModelError: The weights do not fit, or the compiled code cannot be loaded.
+        ModelError: The weights do not fit.
+        ArtifactError: The compiled code cannot be loaded.
     """
     from model.attention.native import load
     from model.compiled import CompiledNetwork, Precision
@@ -166,20 +187,24 @@ def open_store(settings: Settings, catalogue: Catalogue) -> KpiStore:
 
 
 def warm_up_windows(steps: int) -> list[KpiWindow]:
-    """One window of a plain daily rhythm: the first forward pass pays for what later ones share.
+    """Windows of a plain daily rhythm: the first forward passes pay for what later ones share.
 
     Args:
-        steps: Length of the window; that of the windows to come.
+        steps: Length of the windows; that of the windows to come.
+
+    Returns:
+        One of a single KPI and one of several, which take different ways through the model.
     """
     steps_a_day = 86_400_000 // _WARM_UP_STEP_MS
     phase = np.arange(steps) * (2 * np.pi / steps_a_day)
-    load_pct = 50 + 30 * np.sin(phase)
+    load_pct = (50 + 30 * np.sin(phase)).astype(np.float32)  # (T,)
     return [
         KpiWindow(
             cell="warm-up",
-            kpis=("RRU.PrbTotDl",),
+            kpis=kpis,
             start_ms=0,
             step_ms=_WARM_UP_STEP_MS,
-            values=load_pct.astype(np.float32)[np.newaxis],  # (1, T)
+            values=np.tile(load_pct, (len(kpis), 1)),  # (K, T)
         )
+        for kpis in (("RRU.PrbTotDl",), ("RRU.PrbTotDl", "RRU.PrbTotUl"))
     ]

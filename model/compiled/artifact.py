@@ -1,7 +1,8 @@
 """A folder of compiled programs, and the manifest that says what they are good for.
 
 The folder's name follows from its target, so that a stale one is never found; the manifest is
-checked all the same, because folders are copied from node to node and names can be given by hand.
+checked all the same, because folders are copied from node to node. An artifact whose self-test did
+not hold is kept too, so that nobody makes it a second time; it is never run.
 """
 
 from __future__ import annotations
@@ -9,8 +10,9 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import re
 import shutil
-import tempfile
+import time
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
@@ -19,12 +21,17 @@ from typing import Any
 from model.checkpoint import Checkpoint
 from model.code_cache import cache_folder, is_ours
 from model.compiled.graph import Shape
+from model.compiled.runner import RUNNER
 from model.compiled.target import Precision, Target
+from model.compiled.trial import TOLERANCES, Movement
 from model.errors import ArtifactError
 
 FORMAT = "rancast-compiled/1"
 FOLDER = "compiled"
 MANIFEST = "manifest.json"
+KEPT_DAYS = 30
+_DAY_SECONDS = 86_400
+_NAME_LETTERS = 40
 _REMEDY = "make it again with `rancast compile`"
 
 
@@ -35,43 +42,70 @@ class Artifact:
     Attributes:
         folder: Where the files are.
         target: What they were made for.
-        digests: SHA-256 of each program's file.
-        moved_ratio: How far the checkpoint's quantiles moved in the self-test, see
-            `model.compiled.trial`.
+        digests: SHA-256 of each file, by name.
+        moved: How far the checkpoint's quantiles moved in the self-test.
         seconds: How long the compiler took.
     """
 
     folder: Path
     target: Target
-    digests: Mapping[Shape, str]
-    moved_ratio: float
+    digests: Mapping[str, str]
+    moved: Movement
     seconds: float
+
+    @property
+    def is_faithful(self) -> bool:
+        """Whether its self-test held."""
+        return self.moved.within(TOLERANCES[self.target.precision])
 
     def program(self, shape: Shape) -> Path:
         """File of one program."""
-        return program_path(self.folder, shape)
+        return self.folder / program_name(shape)
 
 
-def program_path(folder: Path, shape: Shape) -> Path:
-    """Where the program for a shape lies in a folder."""
-    return folder / f"{shape}.pt2"
+def program_name(shape: Shape) -> str:
+    """File name of the program for a shape."""
+    return f"{shape}.pt2"
+
+
+def file_names() -> list[str]:
+    """Names of all files beside the manifest."""
+    return [*(program_name(shape) for shape in Shape), RUNNER]
 
 
 def artifact_folder(checkpoint: Checkpoint, precision: Precision) -> Path:
-    """Where the artifact of a checkpoint for this machine is, or would be."""
-    key = Target.of(checkpoint, precision).key
-    return cache_folder() / FOLDER / f"{checkpoint.name}-{precision}-{key}"
+    """Where the artifact of a checkpoint for this machine is, or would be.
+
+    Raises:
+        ArtifactError: There is no cache.
+    """
+    return (
+        cache_folder() / FOLDER / f"{_prefix(checkpoint, precision)}-{_key(checkpoint, precision)}"
+    )
+
+
+def _prefix(checkpoint: Checkpoint, precision: Precision) -> str:
+    """For people; a checkpoint's name may be anything."""
+    name = re.sub(r"[^A-Za-z0-9._-]", "_", checkpoint.name)[:_NAME_LETTERS].lstrip(".")
+    return f"{name}-{precision}"
+
+
+def _key(checkpoint: Checkpoint, precision: Precision) -> str:
+    return Target.of(checkpoint, precision).key
 
 
 def find_artifact(checkpoint: Checkpoint, precision: Precision) -> Artifact | None:
-    """The artifact for this machine, if it has been made.
+    """The artifact for this machine, if it has been made; it may be one that is not faithful.
 
     Raises:
-        ArtifactError: There is one that cannot be used.
+        ArtifactError: There is one that cannot be used, or the cache cannot be looked into.
     """
     folder = artifact_folder(checkpoint, precision)
-    if not folder.exists():
-        return None
+    try:
+        if not folder.exists():
+            return None
+    except OSError as error:
+        raise ArtifactError(f"{folder} cannot be looked for: {error}") from error
     return read_artifact(folder, Target.of(checkpoint, precision))
 
 
@@ -89,19 +123,24 @@ def read_artifact(folder: Path, target: Target) -> Artifact:
     try:
         artifact = _from_manifest(folder, json.loads((folder / MANIFEST).read_bytes()))
         _check_target(artifact, target)
-        for shape, digest in artifact.digests.items():
-            path = artifact.program(shape)
-            if not is_ours(path):
-                raise ArtifactError(f"{path} may be written by others, so it is not run")
-            if file_digest(path) != digest:
-                raise ArtifactError(f"{path} is not as it was made; {_REMEDY}")
+        for name in (MANIFEST, *artifact.digests):
+            if not is_ours(folder / name):
+                raise ArtifactError(
+                    f"{folder / name} may be written by others, so it is not run; remove {folder} "
+                    f"and {_REMEDY}"
+                )
+        for name, digest in artifact.digests.items():
+            if file_digest(folder / name) != digest:
+                raise ArtifactError(f"{folder / name} is not as it was made; {_REMEDY}")
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
         raise ArtifactError(f"{folder} is not a whole artifact ({error!r}); {_REMEDY}") from error
     return artifact
 
 
 def write_artifact(made: Path, artifact: Artifact) -> None:
-    """Put the files of a folder, with their manifest, where an artifact belongs, in one step.
+    """Put the files of a folder, with their manifest, where an artifact belongs.
+
+    What lies there already is replaced; whoever looks in between finds nothing, never a mixture.
 
     Raises:
         OSError: They cannot be written there.
@@ -110,32 +149,28 @@ def write_artifact(made: Path, artifact: Artifact) -> None:
         "format": FORMAT,
         "target": asdict(artifact.target),
         "digests": dict(artifact.digests),
-        "moved_ratio": artifact.moved_ratio,
+        "moved": asdict(artifact.moved),
         "seconds": artifact.seconds,
     }
     (made / MANIFEST).write_text(json.dumps(manifest, indent=2) + "\n", encoding="utf-8")
+    # Whatever the user's mask: what others may change would not be run.
     made.chmod(0o755)
-    try:
-        os.replace(made, artifact.folder)
-    except OSError:
-        # Not empty: another process was first, or what lies there is broken. Ours is as good.
-        with tempfile.TemporaryDirectory(dir=artifact.folder.parent) as old:
-            os.replace(artifact.folder, Path(old) / "old")
-            os.replace(made, artifact.folder)
+    for name in (MANIFEST, *artifact.digests):
+        (made / name).chmod(0o644)
+    if artifact.folder.exists():
+        old = made.with_name("old")
+        os.replace(artifact.folder, old)
+        shutil.rmtree(old, ignore_errors=True)
+    os.replace(made, artifact.folder)
 
 
-def remove_others(keep: Artifact) -> None:
-    """Delete what was made of the same checkpoint and precision for other versions."""
-    prefix = keep.folder.name.rpartition("-")[0]
-    for folder in keep.folder.parent.glob(f"{prefix}-*"):
-        if folder == keep.folder or not (folder / MANIFEST).is_file():
-            continue
-        try:
-            other = _from_manifest(folder, json.loads((folder / MANIFEST).read_bytes())).target
-        except (OSError, ValueError, KeyError, TypeError, AttributeError, ArtifactError):
-            continue
-        if (other.checkpoint, other.processor) == (keep.target.checkpoint, keep.target.processor):
-            shutil.rmtree(folder, ignore_errors=True)
+def remove_old(checkpoint: Checkpoint, keep: Artifact) -> None:
+    """Delete what was made of checkpoints of this name more than a month ago, for other targets."""
+    prefix = _prefix(checkpoint, keep.target.precision)
+    oldest = time.time() - KEPT_DAYS * _DAY_SECONDS
+    for manifest in keep.folder.parent.glob(f"{prefix}-*/{MANIFEST}"):
+        if manifest.parent != keep.folder and manifest.stat().st_mtime < oldest:
+            shutil.rmtree(manifest.parent, ignore_errors=True)
 
 
 def file_digest(path: Path) -> str:
@@ -151,16 +186,13 @@ def _from_manifest(folder: Path, manifest: Mapping[str, Any]) -> Artifact:
             f"{_REMEDY}"
         )
     target = {**manifest["target"], "precision": Precision(manifest["target"]["precision"])}
-    digests = {Shape(name): str(digest) for name, digest in manifest["digests"].items()}
-    if set(digests) != set(Shape):
-        raise ArtifactError(f"expected the programs {[*Shape]} in {folder}, got {[*digests]}")
-    return Artifact(
-        folder,
-        Target(**target),
-        digests,
-        float(manifest["moved_ratio"]),
-        float(manifest["seconds"]),
-    )
+    digests = {str(name): str(digest) for name, digest in manifest["digests"].items()}
+    if sorted(digests) != sorted(file_names()):
+        raise ArtifactError(
+            f"expected the files {file_names()} in {folder}, got {[*digests]}; {_REMEDY}"
+        )
+    moved = Movement(**{name: float(ratio) for name, ratio in manifest["moved"].items()})
+    return Artifact(folder, Target(**target), digests, moved, float(manifest["seconds"]))
 
 
 def _check_target(artifact: Artifact, target: Target) -> None:

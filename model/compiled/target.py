@@ -15,7 +15,11 @@ import torch
 from model.attention.native import load
 from model.checkpoint import Checkpoint
 
-_DESCRIPTION = ("vendor_id", "cpu family", "model", "model name", "stepping")
+_DESCRIPTION = (
+    *("vendor_id", "cpu family", "model", "model name", "stepping"),
+    *("CPU implementer", "CPU architecture", "CPU variant", "CPU part"),
+)
+_ABILITIES = ("flags", "Features")
 _NARROW_FLAGS = frozenset({"avx512_bf16", "amx_bf16"})
 _CPU_INFO = Path("/proc/cpuinfo")
 _KEY_DIGITS = 16
@@ -36,6 +40,7 @@ class Target:
         checkpoint: Digest of the weights' file.
         precision: Type of the products.
         processor: The processor in words, with a digest of what it can do.
+        system: Version of the C library.
         attention: `native` where the attention kernel is called, `torch` where its place is taken.
         torch: Version of torch.
         code: Digest of this package's sources.
@@ -44,6 +49,7 @@ class Target:
     checkpoint: str
     precision: Precision
     processor: str
+    system: str
     attention: str
     torch: str
     code: str
@@ -55,6 +61,7 @@ class Target:
             checkpoint=checkpoint.digest,
             precision=precision,
             processor=processor(),
+            system="-".join(platform.libc_ver()),
             attention="native" if load().usable else "torch",
             torch=torch.__version__,
             code=_code_digest(),
@@ -77,8 +84,9 @@ def processor() -> str:
     """The processor, as far as compiled code depends on it."""
     info = _cpu_info()
     named = " ".join(info[name] for name in _DESCRIPTION if name in info) or platform.processor()
-    flags = " ".join(sorted(info.get("flags", "").split()))
-    return f"{platform.machine()} {named} {hashlib.sha256(flags.encode()).hexdigest()[:8]}"
+    abilities = sorted(word for name in _ABILITIES for word in info.get(name, "").split())
+    digest = hashlib.sha256(" ".join(abilities).encode()).hexdigest()[:8]
+    return f"{platform.machine()} {named} {digest}"
 
 
 @cache
@@ -97,6 +105,6 @@ def _code_digest() -> str:
     """Of every source of this package: which of them reach the graph is not worth guessing."""
     folder = Path(__file__).parent.parent
     digest = hashlib.sha256()
-    for path in sorted(folder.rglob("*.py")):
+    for path in sorted([*folder.rglob("*.py"), *folder.rglob("compiled/csrc/*")]):
         digest.update(str(path.relative_to(folder)).encode() + path.read_bytes())
     return digest.hexdigest()[:_KEY_DIGITS]

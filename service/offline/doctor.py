@@ -20,13 +20,13 @@ from kpi.catalogue import Catalogue
 from kpi.window import KpiWindow
 from model.attention.native import load
 from model.checkpoint import Checkpoint, load_checkpoint
-from model.code_cache import cache_folder
-from model.compiled import Artifact, best_artifact
+from model.compiled import best_artifact
 from model.errors import ArtifactError, CheckpointError
 from model.predictor import Predictor
 from model.pretrained import find_checkpoint
-from service.loading import predictor_of
+from service.loading import precision_of, predictor_of
 from service.offline.timing import medians_ms
+from service.settings import Compiled, load_settings
 
 PACKAGES = ("rancast", "torch", "numpy", "fastapi")
 DIGEST_LETTERS = 19
@@ -96,9 +96,8 @@ def _model(path: Path | None, catalogue: Catalogue) -> Iterator[Finding]:
     except (CheckpointError, OSError) as error:
         yield Finding("checkpoint", Trouble.BROKEN, str(error))
         return
-    artifact, finding = _compiled(checkpoint)
+    predictor, finding = _compiled(checkpoint, catalogue)
     yield finding
-    predictor, _ = predictor_of(checkpoint, catalogue, artifact)
     yield Finding(
         "checkpoint",
         Trouble.NONE,
@@ -107,19 +106,26 @@ def _model(path: Path | None, catalogue: Catalogue) -> Iterator[Finding]:
     )
 
 
-def _compiled(checkpoint: Checkpoint) -> tuple[Artifact | None, Finding]:
-    try:
-        artifact = best_artifact(checkpoint)
-    except ArtifactError as error:
-        return None, Finding("compiled", Trouble.SLOW, str(error))
-    if artifact is None:
-        words = f"no code for {checkpoint.name} in {cache_folder()}; `rancast compile` makes it"
-        return None, Finding("compiled", Trouble.SLOW, words)
-    words = (
-        f"{artifact.target.precision} code from {artifact.folder}; in its self-test no quantile "
-        f"moved by more than {artifact.moved_ratio:.2%} of its 80 % interval"
-    )
-    return artifact, Finding("compiled", Trouble.NONE, words)
+def _compiled(checkpoint: Checkpoint, catalogue: Catalogue) -> tuple[Predictor, Finding]:
+    """What would answer, and whether it is compiled code."""
+    settings = load_settings()
+    words = f"no code for {checkpoint.name} in the cache; `rancast compile` makes it"
+    if settings.compiled is Compiled.OFF:
+        words = "not wanted: RANCAST_COMPILED is off"
+    else:
+        try:
+            artifact = best_artifact(checkpoint, precision_of(settings.precision))
+            if artifact is not None:
+                predictor, _ = predictor_of(checkpoint, catalogue, artifact)
+                words = (
+                    f"{artifact.target.precision} code from {artifact.folder}; in its self-test "
+                    f"quantiles moved by {artifact.moved} of their 80 % interval"
+                )
+                return predictor, Finding("compiled", Trouble.NONE, words)
+        except ArtifactError as error:
+            words = str(error)
+    predictor, _ = predictor_of(checkpoint, catalogue, None)
+    return predictor, Finding("compiled", Trouble.SLOW, words)
 
 
 def _forecast_ms(predictor: Predictor) -> float:

@@ -1,10 +1,13 @@
 """Compiled code in the service: from the cache, made meanwhile, or not at all."""
 
 import asyncio
+import hashlib
+import json
 import logging
 import shutil
 import signal
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -22,7 +25,8 @@ pytestmark = pytest.mark.anyio
 
 COMPILER = """\
 import pathlib, shutil, sys
-assert sys.argv[1:] == ["-m", "rancast", "compile", {file!r}, "--precision", "auto", "--background"]
+assert sys.argv[1:6] == ["-P", "-m", "rancast", "compile", {file!r}], sys.argv
+assert sys.argv[6:] == ["--precision", "float32", "--background"], sys.argv
 shutil.copytree({source!r}, {target!r})
 """
 FAILING = "print('some progress'); raise SystemExit('rancast: the disk is full')"
@@ -33,20 +37,26 @@ signal.signal(signal.SIGTERM, signal.SIG_IGN)
 pathlib.Path({begun!r}).touch()
 time.sleep(600)
 """
+PARENT = """\
+import pathlib, subprocess, sys
+child = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"])
+pathlib.Path({child!r}).write_text(str(child.pid))
+child.wait()
+"""
 
 
 @pytest.fixture
 def cached(compiled_tiny, monkeypatch):
     """The settings of a service whose cache has what it needs."""
     monkeypatch.setenv(CACHE_VARIABLE, str(compiled_tiny.cache))
-    return Settings(model_path=compiled_tiny.file)
+    return Settings(model_path=compiled_tiny.file, precision=PrecisionChoice.FLOAT32)
 
 
 @pytest.fixture
 def empty(compiled_tiny, monkeypatch, tmp_path):
     """The settings of a service whose cache is empty."""
     monkeypatch.setenv(CACHE_VARIABLE, str(tmp_path / "cache"))
-    return Settings(model_path=compiled_tiny.file)
+    return Settings(model_path=compiled_tiny.file, precision=PrecisionChoice.FLOAT32)
 
 
 @pytest.fixture
@@ -181,13 +191,60 @@ async def test_a_service_that_stops_ends_its_compiler(empty, python, monkeypatch
 
 async def test_a_compiler_that_does_not_heed_is_killed(empty, python, monkeypatch, tmp_path):
     begun = tmp_path / "begun"
+    processes = []
+    create = asyncio.create_subprocess_exec
+
+    async def kept(*arguments, **options):
+        processes.append(await create(*arguments, **options))
+        return processes[0]
+
+    monkeypatch.setattr(asyncio, "create_subprocess_exec", kept)
     monkeypatch.setattr(acceleration, "_STOP_SECONDS", 0.01)
     python(DEAF.format(begun=str(begun)))
-    async with Started(empty) as service:
+    async with Started(empty):
         while not begun.exists():
             await asyncio.sleep(0)
-        acceleration_task = service.acceleration._task
-    assert acceleration_task.cancelled()
+    assert processes[0].returncode == -signal.SIGKILL
+
+
+async def test_what_a_compiler_has_started_ends_with_it(empty, python, tmp_path):
+    child = tmp_path / "child"
+    python(PARENT.format(child=str(child)))
+    async with Started(empty):
+        while not (child.exists() and child.read_text()):
+            await asyncio.sleep(0)
+    status = Path(f"/proc/{child.read_text()}/stat")
+    assert not status.exists() or status.read_text().rpartition(")")[2].split()[0] == "Z"
+
+
+@pytest.mark.parametrize(
+    ("number", "words"),
+    [
+        (signal.SIGKILL, "was ended by SIGKILL, perhaps for want of memory; it last said: words"),
+        (signal.SIGSEGV, "was ended by SIGSEGV; it last said: words"),
+    ],
+)
+async def test_a_compiler_that_is_killed_from_outside_is_told_of(
+    empty, python, caplog, number, words
+):
+    python(f"import os; print('words', flush=True); os.kill(os.getpid(), {int(number)})")
+    async with Started(empty) as service:
+        await service.acceleration.finished()
+    (record,) = [r for r in caplog.records if r.message == "compilation_failed"]
+    assert words in str(record.rancast_fields["reason"])
+
+
+async def test_the_compiler_takes_no_module_from_the_working_directory(
+    empty, monkeypatch, tmp_path, caplog
+):
+    (tmp_path / "rancast.py").write_text("raise SystemExit('not ours')")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("CXX", sys.executable)  # no compiler: it fails soon
+    async with Started(empty) as service:
+        await service.acceleration.finished()
+    (record,) = [r for r in caplog.records if r.message == "compilation_failed"]
+    assert "not ours" not in str(record.rancast_fields["reason"])
+    assert "rancast compile" in str(record.rancast_fields["reason"])
 
 
 async def test_without_a_compiler_the_model_runs_as_it_is(empty, monkeypatch):
@@ -216,6 +273,34 @@ def test_a_precision_that_is_not_wanted_is_not_taken(cached):
     model = load_model(narrow, load_catalogue())
     assert model.path is not None
     assert model.path.kind is PathKind.EAGER
+
+
+@pytest.mark.parametrize("name", ["single.pt2", "runner.so"])
+def test_code_that_cannot_be_loaded_is_told_of_and_not_run(
+    cached, compiled_tiny, tmp_path, monkeypatch, caplog, name
+):
+    cache = tmp_path / "cache"
+    shutil.copytree(compiled_tiny.cache, cache)
+    monkeypatch.setenv(CACHE_VARIABLE, str(cache))
+    (file,) = cache.rglob(name)
+    file.write_bytes(b"no code, but as the manifest has it")
+    manifest = file.with_name("manifest.json")
+    story = json.loads(manifest.read_text())
+    story["digests"][name] = hashlib.sha256(file.read_bytes()).hexdigest()
+    manifest.write_text(json.dumps(story))
+    model = load_model(cached, load_catalogue())
+    assert model.path is not None
+    assert model.path.kind is PathKind.EAGER
+    (record,) = [r for r in caplog.records if r.message == "compiled_code_refused"]
+    assert f"{name} cannot be loaded" in str(record.rancast_fields["reason"])
+
+
+def test_a_cache_that_cannot_be_looked_into_is_told_of(cached, monkeypatch, caplog):
+    monkeypatch.setenv(CACHE_VARIABLE, "/" + "long" * 100)
+    model = load_model(cached, load_catalogue())
+    assert model.path is not None
+    assert model.path.kind is PathKind.EAGER
+    assert any(record.message == "compiled_code_refused" for record in caplog.records)
 
 
 def test_damaged_code_is_told_of_and_not_run(cached, compiled_tiny, tmp_path, monkeypatch, caplog):

@@ -216,8 +216,10 @@ def test_a_journal_where_none_can_be_stops_the_start(tmp_path):
         open_store(Settings(journal_path=tmp_path / "file" / "journal.sqlite"), small_catalogue())
 
 
-def test_the_warm_up_is_a_window_that_a_model_can_forecast():
-    (window,) = warm_up_windows(100)
-    assert window.steps == 100
-    assert window.missing_ratio == 0
+def test_the_warm_up_has_windows_of_one_kpi_and_of_several():
+    windows = warm_up_windows(100)
+    assert [len(window.kpis) for window in windows] == [1, 2]
+    for window in windows:
+        assert window.steps == 100
+        assert window.missing_ratio == 0
     assert loading.describe(RepeatLast()) == describe(RepeatLast())

@@ -27,7 +27,7 @@ import torch
 
 from model.attention.native.gradient import register
 from model.code_cache import FLAGS_VARIABLE, ISA_VARIABLE, cache_folder, is_ours
-from model.errors import AttentionError
+from model.errors import ArtifactError, AttentionError
 
 SOURCES = Path(__file__).parent / "csrc"
 BESIDE = Path(__file__).parent / "lib"
@@ -98,7 +98,7 @@ def _load() -> Kernel:
         return Kernel(None, f"no kernel for {platform.system()} on {platform.machine()}")
     try:
         path = find()
-    except (OSError, RuntimeError) as error:
+    except (OSError, ArtifactError) as error:
         return Kernel(None, f"the kernel cannot be looked for: {error}")
     if path is None:
         return Kernel(None, "the kernel is not built; `rancast doctor --build` builds it")
@@ -172,7 +172,7 @@ def build(folder: Path | None = None) -> Path:
             built = _compile(Path(scratch))
             built.chmod(0o755)
             os.replace(built, path)
-    except (OSError, RuntimeError) as error:
+    except (OSError, ArtifactError) as error:
         raise AttentionError(f"expected to build the kernel, could not: {error}") from error
     return path
 

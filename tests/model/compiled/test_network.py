@@ -1,3 +1,8 @@
+import shutil
+import sys
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 
 import numpy as np
@@ -7,6 +12,7 @@ import torch
 from kpi.catalogue import load_catalogue
 from model.compiled import CompiledNetwork, Precision
 from model.compiled.graph import Program, Shape, tensors_of, traced
+from model.compiled.runner import RUNNER
 from model.compiled.trial import trial_windows
 from model.copies import Copies
 from model.errors import ArtifactError
@@ -63,8 +69,6 @@ def test_forecasts_are_those_of_the_checkpoint(artifact, compiled_tiny):
 
 
 def test_two_threads_may_ask_at_once(artifact, compiled_tiny):
-    from concurrent.futures import ThreadPoolExecutor
-
     network = CompiledNetwork(artifact)
     drawn = [draw_tokens(compiled_tiny.checkpoint.config, 2, 2, n, 1) for n in range(2, 10)]
     alone = [network(tokens) for tokens in drawn]
@@ -74,11 +78,49 @@ def test_two_threads_may_ask_at_once(artifact, compiled_tiny):
         assert torch.equal(found, alone[index % len(alone)])
 
 
-def test_a_file_that_is_no_program_is_refused_by_name(artifact, tmp_path):
-    for shape in Shape:
-        (tmp_path / f"{shape}.pt2").write_bytes(b"no archive")
-    with pytest.raises(ArtifactError, match=str(tmp_path)):
-        CompiledNetwork(replace(artifact, folder=tmp_path))
+def test_other_threads_go_on_while_a_program_runs(artifact, compiled_tiny):
+    program = CompiledNetwork(artifact)._programs[Shape.SEVERAL]
+    tensors = tensors_of(draw_tokens(compiled_tiny.checkpoint.config, 64, 3, 11, 3))
+    count, stop = [0], threading.Event()
+
+    def go_on():
+        while not stop.is_set():
+            count[0] += 1
+            time.sleep(0)  # lets the interpreter go, once a turn
+
+    other = threading.Thread(target=go_on)
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(1_000)  # only who lets the interpreter go is interrupted
+    try:
+        other.start()
+        gone_on = False
+        for _ in range(500):
+            before = count[0]
+            program(tensors)
+            gone_on = gone_on or count[0] > before
+            if gone_on:
+                break
+    finally:
+        sys.setswitchinterval(interval)
+        stop.set()
+        other.join()
+    assert gone_on
+
+
+@pytest.mark.parametrize("name", [*(f"{shape}.pt2" for shape in Shape), RUNNER])
+def test_a_file_that_cannot_be_loaded_is_refused_by_name(artifact, tmp_path, name):
+    folder = tmp_path / "copy"
+    shutil.copytree(artifact.folder, folder)
+    (folder / name).write_bytes(b"no code")
+    with pytest.raises(ArtifactError, match=f"{name} cannot be loaded"):
+        CompiledNetwork(replace(artifact, folder=folder))
+
+
+def test_a_program_that_fails_says_so(artifact, compiled_tiny):
+    tokens = draw_tokens(compiled_tiny.checkpoint.config, 2, 2, 7, 2)
+    few = replace(tokens, copies=None)
+    with pytest.raises(ArtifactError, match="compiled code failed"):
+        CompiledNetwork(artifact)(few)
 
 
 @pytest.mark.parametrize("shape", Shape)

@@ -25,6 +25,7 @@ def test_a_sound_machine_has_its_code_and_its_speed_named(monkeypatch, compiled_
     kernel = Kernel("avx2", "avx2 kernel from somewhere")
     monkeypatch.setattr("service.offline.doctor.load", lambda: kernel)
     monkeypatch.setenv(CACHE_VARIABLE, str(compiled_tiny.cache))
+    monkeypatch.setenv("RANCAST_PRECISION", "float32")
     found = findings(compiled_tiny.file)
     assert {each.trouble for each in found.values()} == {Trouble.NONE}
     assert found["attention"].words == "avx2 kernel from somewhere"
@@ -47,6 +48,12 @@ def test_without_compiled_code_it_is_slow_and_says_what_makes_it(monkeypatch, tm
     assert found["compiled"].trouble is Trouble.SLOW
     assert "`rancast compile` makes it" in found["compiled"].words
     assert found["checkpoint"].trouble is Trouble.NONE
+
+
+def test_compiled_code_that_is_not_wanted_is_not_taken(monkeypatch, compiled_tiny):
+    monkeypatch.setenv(CACHE_VARIABLE, str(compiled_tiny.cache))
+    monkeypatch.setenv("RANCAST_COMPILED", "off")
+    assert findings(compiled_tiny.file)["compiled"].words == "not wanted: RANCAST_COMPILED is off"
 
 
 def test_compiled_code_that_is_refused_is_slow_and_says_why(monkeypatch, compiled_tiny, tmp_path):
