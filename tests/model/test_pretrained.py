@@ -1,4 +1,4 @@
-"""The checkpoint that ships: small, documented, unchanged, and better than naive forecasts."""
+"""The checkpoints that ship: small, documented, unchanged, and better than naive forecasts."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from kpi.window import KpiWindow
 from model.accuracy import measure
 from model.baseline import SeasonalBaseline
 from model.checkpoint import Checkpoint, load_checkpoint
-from model.pretrained import default_checkpoint_path
+from model.pretrained import default_checkpoint_path, find_checkpoint, shipped_names
 from model.transformer import TransformerPredictor
 
 GOLDEN = Path(__file__).parent / "fixtures" / "golden_forecast.json"
@@ -24,9 +24,14 @@ HOUR_MS = 3_600_000
 MONDAY_MS = 1_767_571_200_000  # 2026-01-05T00:00Z
 
 
+@pytest.fixture(scope="module", params=["rancast-small", "rancast-base"])
+def path(request) -> Path:
+    return find_checkpoint(Path(request.param))
+
+
 @pytest.fixture(scope="module")
-def checkpoint() -> Checkpoint:
-    return load_checkpoint(default_checkpoint_path())
+def checkpoint(path) -> Checkpoint:
+    return load_checkpoint(path)
 
 
 @pytest.fixture(scope="module")
@@ -49,9 +54,14 @@ def golden_window() -> KpiWindow:
     )
 
 
-def test_it_is_small(checkpoint):
-    assert default_checkpoint_path().stat().st_size < 16_000_000
-    assert checkpoint.name == "rancast-small"
+def test_these_and_no_others_ship():
+    assert shipped_names() == ("rancast-base", "rancast-small")
+    assert default_checkpoint_path().stem == "rancast-small"
+
+
+def test_it_is_small(path, checkpoint):
+    assert path.stat().st_size < 16_000_000
+    assert checkpoint.name == path.stem
 
 
 def test_its_card_says_what_it_was_made_of(checkpoint):
@@ -81,7 +91,7 @@ def test_it_beats_the_naive_forecasts_of_real_cells(shipped, checkpoint, task):
 
 def test_its_forecast_is_the_one_on_record(shipped):
     (forecast,) = shipped.predict([golden_window()], 24, LEVELS)
-    golden = json.loads(GOLDEN.read_text(encoding="utf-8"))
+    golden = json.loads(GOLDEN.read_text(encoding="utf-8"))[forecast.model.name]
     assert forecast.model.digest == golden["digest"]
     np.testing.assert_allclose(forecast.values, np.array(golden["values"]), rtol=1e-3, atol=1e-2)
 
