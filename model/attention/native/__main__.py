@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import sys
-from pathlib import Path
 
 from model.attention.native.library import BESIDE, build, load
 from model.errors import AttentionError
@@ -16,8 +15,10 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--beside", action="store_true", help="into the package itself")
     options = parser.parse_args(arguments)
     try:
-        build(Path(BESIDE) if options.beside else None)
-    except AttentionError as error:
+        if options.beside:  # unlike a cache, a package is for everyone who may read it
+            BESIDE.mkdir(exist_ok=True)
+        build(BESIDE if options.beside else None)
+    except (AttentionError, OSError) as error:
         sys.stderr.write(f"{error}\nattention will run in torch\n")
         return 1
     sys.stdout.write(f"{load().reason}\n")
