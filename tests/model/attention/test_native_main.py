@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import stat
+from pathlib import Path
 
 import pytest
 
 from model.attention.native import __main__ as program
+from model.attention.native import load
 from model.errors import AttentionError
 
 
@@ -19,7 +21,7 @@ def beside(monkeypatch, tmp_path):
 
 
 def test_whoever_reads_the_package_may_read_its_kernel(beside, monkeypatch):
-    built = []
+    built: list[Path | None] = []
     monkeypatch.setattr(program, "build", built.append)
     assert program.main(["--beside"]) == 0
     assert built == [beside]
@@ -27,12 +29,12 @@ def test_whoever_reads_the_package_may_read_its_kernel(beside, monkeypatch):
 
 
 def test_the_cache_is_filled_unless_the_package_is_meant(beside, monkeypatch, capsys):
-    built = []
+    built: list[Path | None] = []
     monkeypatch.setattr(program, "build", built.append)
     assert program.main([]) == 0
     assert built == [None]
     assert not beside.exists()
-    assert capsys.readouterr().out == f"{program.load().reason}\n"
+    assert capsys.readouterr().out == f"{load().reason}\n"
 
 
 def test_where_it_cannot_be_built_one_line_says_why_and_the_status_is_1(monkeypatch, capsys):
