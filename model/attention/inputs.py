@@ -23,12 +23,28 @@ class QkNorm:
     Attributes:
         q_weight: (D,), gain of each query channel after the norm.
         k_weight: (D,), the same for keys.
-        eps: Added to the mean square; a zero vector stays zero.
+        eps: Added to the mean square, above 0; a zero vector stays zero.
+
+    Raises:
+        AttentionError: Gains are not floating-point, or `eps` is not a number above 0.
     """
 
     q_weight: Tensor
     k_weight: Tensor
     eps: float = 1e-6
+
+    def __post_init__(self) -> None:
+        for name, weight in (("q_weight", self.q_weight), ("k_weight", self.k_weight)):
+            if not weight.is_floating_point():
+                raise AttentionError(
+                    f"expected qk_norm.{name} of a floating-point type, got {weight.dtype}"
+                )
+        if not (_is_finite(self.eps) and self.eps > 0):
+            raise AttentionError(f"expected a finite qk_norm.eps above 0, got {self.eps!r}")
+
+
+#: Types of q, k and v.
+TYPES = (torch.float16, torch.bfloat16, torch.float32, torch.float64)
 
 
 def accumulator_dtype(dtype: torch.dtype) -> torch.dtype:
@@ -63,27 +79,48 @@ def validate(
         )
     if width < 1:
         raise AttentionError(f"expected a head width of at least 1, got {shapes}")
-    if not (q.dtype == k.dtype == v.dtype and q.is_floating_point()):
+    if not (q.dtype == k.dtype == v.dtype and q.dtype in TYPES):
         raise AttentionError(
-            f"expected q, k, v of one floating-point type, got {q.dtype}, {k.dtype}, {v.dtype}"
+            f"expected q, k, v of one floating-point type of {', '.join(map(str, TYPES))}, got "
+            f"{q.dtype}, {k.dtype}, {v.dtype}"
         )
     if not q.device == k.device == v.device:
         raise AttentionError(
             f"expected q, k, v on one device, got {q.device}, {k.device}, {v.device}"
         )
-    if scale is not None and not math.isfinite(scale):
-        raise AttentionError(f"expected a finite scale, got {scale}")
-    _expect(
-        "rotary table",
-        None if rope is None else rope.cos,
-        ((max(n_q, n_k), width // 2), (batch, max(n_q, n_k), width // 2)),
-        q.device,
-    )
+    if q.device.type == "meta":
+        raise AttentionError(
+            "expected q, k, v with values, got shapes alone, on meta; to_empty() and fill them"
+        )
+    if not q.layout == k.layout == v.layout == torch.strided:
+        raise AttentionError(
+            f"expected q, k, v in strides, got {q.layout}, {k.layout}, {v.layout}; to_dense() them"
+        )
+    largest = torch.finfo(accumulator_dtype(q.dtype)).max
+    if scale is not None and not (_is_finite(scale) and abs(scale) <= largest):
+        raise AttentionError(f"expected a finite scale, at most {largest:.3g}, got {scale!r}")
+    if rope is not None:
+        length = max(n_q, n_k)
+        shapes_of_table = (length, width // 2), (batch, length, width // 2)
+        for name, angles in (("cos", rope.cos), ("sin", rope.sin)):
+            _expect(f"rotary table, {name},", angles, shapes_of_table, q.device)
+            if not angles.is_floating_point():
+                raise AttentionError(
+                    f"expected rotary table, {name}, of a floating-point type, got {angles.dtype}"
+                )
     _expect("mask.key_valid", mask.key_valid, ((batch, n_k),), q.device)
     _expect("mask.alibi_slopes", mask.alibi_slopes, ((heads,),), q.device)
     if qk_norm is not None:
         _expect("qk_norm.q_weight", qk_norm.q_weight, ((width,),), q.device)
         _expect("qk_norm.k_weight", qk_norm.k_weight, ((width,),), q.device)
+
+
+def _is_finite(value: object) -> bool:
+    """Whether it is a number, and neither NaN nor infinite; a tensor of one counts as one."""
+    try:
+        return math.isfinite(value)  # type: ignore[arg-type]
+    except (TypeError, ValueError, OverflowError):
+        return False
 
 
 def _expect(

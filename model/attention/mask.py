@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from enum import Enum
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -33,9 +34,10 @@ class Mask:
 
     Attributes:
         causal: A query sees no key after its own position.
-        window: W: a query sees the keys at distance |q - k| < W, itself included. None is no limit.
+        window: W: a query sees the keys at distance |q - k| < W, itself included: with `causal` the
+            last W, without it W - 1 to either side too. None is no limit.
         sinks: S: the keys at positions 0..S-1 are seen from beyond the window too, though under
-            `causal` never before their time.
+            `causal` never before their time. Only with a window: without one nothing is beyond it.
         key_valid: bool (B, N_k); a key that is False is seen by nobody, and nothing of it, NaN
             included, reaches a result or a gradient. None is all valid.
         alibi_slopes: (H,) of constants: a score is lowered by slope * |q - k| (Press et al., 2022).
@@ -51,12 +53,23 @@ class Mask:
     alibi_slopes: Tensor | None = None
 
     def __post_init__(self) -> None:
-        if self.window is not None and self.window < 1:
+        if not isinstance(self.causal, bool):
+            raise AttentionError(f"expected causal as True or False, got {self.causal!r}")
+        if self.window is not None and not _is_count(self.window, 1):
             raise AttentionError(
-                f"expected a window of at least 1 key, got {self.window}; None is no window"
+                f"expected a window of at least 1 key, got {self.window!r}; it is a whole number "
+                f"below 2**63, and None is no window"
             )
-        if self.sinks < 0:
-            raise AttentionError(f"expected a number of sinks >= 0, got {self.sinks}")
+        if not _is_count(self.sinks, 0):
+            raise AttentionError(
+                f"expected a number of sinks >= 0, got {self.sinks!r}; it is a whole number below "
+                f"2**63"
+            )
+        if self.sinks and self.window is None:
+            raise AttentionError(
+                f"expected a window beside sinks, which are what is seen from beyond it, got "
+                f"sinks {self.sinks} and no window; leave them out, or give a window"
+            )
         valid, slopes = self.key_valid, self.alibi_slopes
         if valid is not None and (valid.dtype != torch.bool or valid.ndim != 2):
             raise AttentionError(
@@ -144,6 +157,12 @@ class Mask:
         k_positions = torch.arange(n_k, device=device)
         reached = (k_positions > n_k - n_q - self.window) | (k_positions < self.sinks)
         return reached[None] if self.key_valid is None else reached[None] & self.key_valid
+
+
+def _is_count(value: Any, least: int) -> bool:
+    """Whether it is a whole number that kernels can be told; True and 2.0 are none."""
+    whole = isinstance(value, int | torch.SymInt) and not isinstance(value, bool)
+    return whole and bool(least <= value < 2**63)
 
 
 #: Every query sees every key.

@@ -46,7 +46,7 @@ def masks(heads: int, batch: int, keys: int, seed: int) -> Iterator[Mask]:
     for causal, window, sinks, key_valid, alibi in itertools.product(
         (False, True), (None, 3, 40), (0, 5), (None, valid), (None, slopes)
     ):
-        yield Mask(causal, window, sinks, key_valid, alibi)
+        yield Mask(causal, window, sinks if window else 0, key_valid, alibi)
 
 
 def preparation(width: int, length: int, dtype: torch.dtype) -> tuple[RotaryTable, QkNorm]:

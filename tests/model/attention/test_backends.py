@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 import torch
@@ -35,7 +36,7 @@ ALL_KERNELS = [*BACKENDS, *TILES]
 
 
 def run(kernel: str, q: Tensor, k: Tensor, v: Tensor, mask: Mask) -> Tensor:
-    if kernel in BACKENDS:
+    if kernel not in TILES:
         return attention(q, k, v, mask=mask, backend=kernel)
     return tiled_attention(q, k, v, mask, q.shape[-1] ** -0.5, *TILES[kernel])[0]
 
@@ -309,6 +310,25 @@ def test_one_thread_and_two_agree(draw, kernel):
         torch.set_num_threads(before)
     for one, two in zip(*results, strict=True):
         torch.testing.assert_close(one, two, rtol=1e-6, atol=1e-6)
+
+
+@pytest.mark.parametrize("kernel", ["auto", *ALL_KERNELS])
+def test_two_threads_at_once_get_what_each_gets_alone(draw, make_mask, kernel):
+    calls = [
+        (draw(n_q=40 + 9 * place, seed=place), make_mask("causal valid", 2, 3, 40 + 9 * place))
+        for place in range(6)
+    ]
+
+    def answer(call: tuple[tuple[Tensor, ...], Mask]) -> tuple[Tensor, ...]:
+        inputs, mask = call
+        return with_gradients(kernel, inputs, torch.ones_like(inputs[0]), mask)
+
+    alone = list(map(answer, calls))
+    with ThreadPoolExecutor(2) as pool:
+        for _ in range(3):
+            for one, together in zip(alone, pool.map(answer, calls), strict=True):
+                for expected, actual in zip(one, together, strict=True):
+                    torch.testing.assert_close(actual, expected, rtol=0, atol=1e-6)
 
 
 def test_reference_keeps_the_type_of_its_inputs(draw):

@@ -5,7 +5,7 @@ import torch
 
 from model.attention import BACKENDS, Mask, QkNorm, attention
 from model.errors import AttentionError
-from model.rotary import apply_rotary, rotary_table
+from model.rotary import RotaryTable, apply_rotary, rotary_table
 
 
 def rms_normed(x: torch.Tensor, weight: torch.Tensor, eps: float) -> torch.Tensor:
@@ -86,39 +86,97 @@ def test_norm_of_narrow_tokens_is_worked_out_in_float32(draw):
 
 Q = torch.zeros(2, 3, 5, 4)
 META = Q.to("meta")
+TABLE = rotary_table(torch.arange(5), 4)
+GAINS = torch.ones(4)
 
 
+@pytest.mark.parametrize("learns", [False, True])
 @pytest.mark.parametrize(
     ("q", "k", "v", "options", "fragment"),
     [
         (Q[0], Q, Q, {}, "of shape (B, H, N, D), got q (3, 5, 4)"),
+        (Q, Q[0], Q, {}, "k (3, 5, 4), v (2, 3, 5, 4)"),
         (Q, Q[:1], Q[:1], {}, "one batch"),
         (Q, Q[:, :1], Q[:, :1], {}, "expand() shared heads"),
         (Q, Q[..., :2], Q[..., :2], {}, "head width"),
         (Q, Q, Q[:, :, :2], {}, "k, v of one length"),
         (Q[..., :0], Q[..., :0], Q[..., :0], {}, "at least 1"),
         (Q, Q.double(), Q, {}, "got torch.float32, torch.float64, torch.float32"),
-        (Q.long(), Q.long(), Q.long(), {}, "floating-point type"),
-        (Q, META, Q, {}, "on one device, got cpu, meta, cpu"),
-        (Q, Q, Q, {"scale": float("nan")}, "finite scale, got nan"),
+        (Q, Q, Q.bfloat16(), {}, "got torch.float32, torch.float32, torch.bfloat16"),
+        (Q.long(), Q.long(), Q.long(), {}, "q, k, v of one floating-point type"),
+        (Q, Q, Q.int(), {}, "got torch.float32, torch.float32, torch.int32"),
+        (Q.bool(), Q.bool(), Q.bool(), {}, "got torch.bool"),
+        (Q.to(torch.complex64),) * 3 + ({}, "got torch.complex64"),
+        (Q.to(torch.float8_e4m3fn),) * 3 + ({}, "of torch.float16, torch.bfloat16, torch.float32"),
+        (Q, META, Q, {}, "q, k, v on one device, got cpu, meta, cpu"),
+        (META, Q, Q, {}, "got meta, cpu, cpu"),
+        (META, META, META, {}, "q, k, v with values, got shapes alone, on meta"),
+        (Q.to_sparse(),) * 3 + ({}, "q, k, v in strides, got torch.sparse_coo"),
+        (Q, Q, Q, {"scale": float("nan")}, "finite scale, at most 3.4e+38, got nan"),
+        (Q, Q, Q, {"scale": float("-inf")}, "finite scale, at most 3.4e+38, got -inf"),
+        (Q, Q, Q, {"scale": 1e39}, "finite scale, at most 3.4e+38, got 1e+39"),
+        (Q, Q, Q, {"scale": 1j}, "finite scale, at most 3.4e+38, got 1j"),
         (
             Q,
             Q,
             Q,
-            {"backend": "fastest"},
-            "['auto', 'reference', 'tiled', 'sdpa', 'native'], got 'fastest'",
+            {"rope": rotary_table(torch.arange(4), 4)},
+            "rotary table, cos, of shape (5, 2) or",
         ),
-        (Q, Q, Q, {"rope": rotary_table(torch.arange(4), 4)}, "rotary table of shape (5, 2) or"),
         (Q, Q, Q, {"rope": rotary_table(torch.arange(5), 6)}, "got (5, 3)"),
+        (Q, Q, Q, {"rope": RotaryTable(TABLE.cos, TABLE.sin.to("meta"))}, "got (5, 2) on meta"),
+        (Q, Q, Q, {"rope": RotaryTable(TABLE.cos.long(), TABLE.sin)}, "cos, of a floating-point"),
+        (Q, Q, Q, {"rope": RotaryTable(TABLE.cos, TABLE.sin.long())}, "sin, of a floating-point"),
         (Q, Q, Q, {"mask": Mask(key_valid=torch.ones(2, 4, dtype=torch.bool))}, "got (2, 4)"),
         (Q, Q, Q, {"mask": Mask(key_valid=torch.ones(1, 5, dtype=torch.bool))}, "(2, 5) on cpu"),
+        (
+            Q,
+            Q,
+            Q,
+            {"mask": Mask(key_valid=torch.ones(2, 5, dtype=torch.bool, device="meta"))},
+            "mask.key_valid of shape (2, 5) on cpu, got (2, 5) on meta",
+        ),
         (Q, Q, Q, {"mask": Mask(alibi_slopes=torch.ones(2))}, "alibi_slopes of shape (3,)"),
         (Q, Q, Q, {"mask": Mask(alibi_slopes=torch.ones(3, device="meta"))}, "on meta"),
-        (Q, Q, Q, {"qk_norm": QkNorm(torch.ones(3), torch.ones(4))}, "qk_norm.q_weight"),
-        (Q, Q, Q, {"qk_norm": QkNorm(torch.ones(4), torch.ones(1))}, "qk_norm.k_weight"),
+        (Q, Q, Q, {"qk_norm": QkNorm(torch.ones(3), GAINS)}, "qk_norm.q_weight"),
+        (Q, Q, Q, {"qk_norm": QkNorm(GAINS, torch.ones(1))}, "qk_norm.k_weight"),
+        (Q, Q, Q, {"qk_norm": QkNorm(GAINS.to("meta"), GAINS)}, "on cpu, got (4,) on meta"),
     ],
 )
-def test_inputs_that_do_not_fit_together_are_refused_with_what_came(q, k, v, options, fragment):
-    with pytest.raises(AttentionError, match=r"expected .* got") as error:
-        attention(q, k, v, **options)
+def test_every_backend_refuses_inputs_that_do_not_fit_with_what_was_expected_and_came(
+    q, k, v, options, fragment, learns
+):
+    if learns and q.is_floating_point() and q.dtype != torch.float8_e4m3fn:
+        q = q.detach().clone().requires_grad_()
+    for backend in ("auto", *BACKENDS):
+        with pytest.raises(AttentionError, match=r"expected .* got") as error:
+            attention(q, k, v, backend=backend, **options)
+        assert isinstance(error.value, ValueError)
+        assert fragment in str(error.value), backend
+
+
+def test_a_backend_that_nobody_knows_is_refused_with_those_that_are_known():
+    with pytest.raises(AttentionError, match="got 'fastest'") as error:
+        attention(Q, Q, Q, backend="fastest")
+    assert all(repr(name) in str(error.value) for name in ("auto", *BACKENDS))
+
+
+def test_a_scale_that_float32_cannot_hold_is_one_for_float64():
+    wide = Q.double()
+    assert attention(wide, wide, wide, scale=1e39).shape == Q.shape
+
+
+@pytest.mark.parametrize(
+    ("terms", "fragment"),
+    [
+        ((GAINS.long(), GAINS), "qk_norm.q_weight of a floating-point type, got torch.int64"),
+        ((GAINS, GAINS.to(torch.complex64)), "qk_norm.k_weight of a floating-point type, got"),
+        ((GAINS, GAINS, 0.0), "finite qk_norm.eps above 0, got 0.0"),
+        ((GAINS, GAINS, -1e-6), "got -1e-06"),
+        ((GAINS, GAINS, float("nan")), "got nan"),
+    ],
+)
+def test_a_norm_that_means_nothing_is_refused(terms, fragment):
+    with pytest.raises(AttentionError) as error:
+        QkNorm(*terms)
     assert fragment in str(error.value)

@@ -26,6 +26,7 @@ def table(mask: Mask, n_q: int, n_k: int) -> list[str]:
         (Mask(causal=True), 2, 4, ["xxx.", "xxxx"]),
         (Mask(causal=True), 4, 2, ["..", "..", "x.", "xx"]),
         (Mask(window=2), 4, 4, ["xx..", "xxx.", ".xxx", "..xx"]),
+        (Mask(window=2), 4, 2, ["..", "x.", "xx", "xx"]),
         (Mask(window=1), 2, 4, ["..x.", "...x"]),
         (Mask(causal=True, window=2), 4, 4, ["x...", "xx..", ".xx.", "..xx"]),
         (Mask(window=1, sinks=1), 4, 4, ["x...", "xx..", "x.x.", "x..x"]),
@@ -54,11 +55,8 @@ def test_a_mask_without_slopes_adds_nothing_to_scores():
 
 
 lengths = st.integers(1, 24)
-masks = st.builds(
-    Mask,
-    causal=st.booleans(),
-    window=st.none() | st.integers(1, 26),
-    sinks=st.integers(0, 5),
+masks = st.builds(Mask, causal=st.booleans()) | st.builds(
+    Mask, causal=st.booleans(), window=st.integers(1, 26), sinks=st.integers(0, 5)
 )
 
 
@@ -145,7 +143,17 @@ def test_a_matrix_is_needed_only_where_no_shorter_form_says_the_mask(mask, n_q, 
     ("terms", "fragment"),
     [
         ({"window": 0}, "window of at least 1 key, got 0"),
-        ({"sinks": -1}, "sinks >= 0, got -1"),
+        ({"window": -3}, "window of at least 1 key, got -3"),
+        ({"window": 2.5}, "window of at least 1 key, got 2.5"),
+        ({"window": True}, "window of at least 1 key, got True"),
+        ({"window": 2**63}, "a whole number below 2**63"),
+        ({"window": 4, "sinks": -1}, "sinks >= 0, got -1"),
+        ({"window": 4, "sinks": 1.0}, "sinks >= 0, got 1.0"),
+        ({"window": 4, "sinks": 2**63}, "a whole number below 2**63"),
+        ({"sinks": 3}, "expected a window beside sinks"),
+        ({"causal": True, "sinks": 3}, "got sinks 3 and no window"),
+        ({"causal": 1}, "causal as True or False, got 1"),
+        ({"causal": None}, "causal as True or False, got None"),
         ({"key_valid": torch.ones(2, 3)}, "bool (B, N_k), got torch.float32 (2, 3)"),
         ({"key_valid": torch.ones(3, dtype=torch.bool)}, "bool (B, N_k), got torch.bool (3,)"),
         ({"alibi_slopes": torch.ones(1, 3)}, "constants (H,), got torch.float32 (1, 3)"),

@@ -198,6 +198,78 @@ def test_torch_finds_nothing_wrong_with_the_operator(gradients):
     torch.library.opcheck(torch.ops.rancast.attention, arguments)
 
 
+def test_torch_finds_nothing_wrong_with_it_when_it_norms_and_turns_in_a_narrow_type():
+    q, k, v = (torch.randn(2, 2, 9, 8).bfloat16() for _ in range(3))
+    table, gain, slopes = rotary_table(torch.arange(9), 8), torch.ones(8), torch.ones(2)
+    prepared = (gain, gain, table.cos, table.sin, 1e-6)
+    arguments = (q, k, v, None, slopes, *prepared, None, False, 0, 0, False)
+    torch.library.opcheck(torch.ops.rancast.attention, arguments)
+
+
+def test_torch_finds_nothing_wrong_with_its_gradient():
+    q, k, v, d_output = (torch.randn(2, 2, 9, 8) for _ in range(4))
+    terms = (0.3, True, 4, 1)
+    output, lse = torch.ops.rancast.attention(q, k, v, *[None] * 6, 0.0, *terms, True)
+    arguments = (q, k, v, output, lse, d_output, torch.ones_like(lse), None, None, *terms)
+    torch.library.opcheck(torch.ops.rancast.attention_backward, arguments)
+
+
+TOKENS = torch.zeros(2, 3, 5, 4)
+PLAIN = {
+    "q": TOKENS,
+    "k": TOKENS,
+    "v": TOKENS,
+    "key_valid": None,
+    "alibi_slopes": None,
+    "q_gain": None,
+    "k_gain": None,
+    "cos": None,
+    "sin": None,
+    "eps": 1e-6,
+    "scale": None,
+    "causal": True,
+    "window": 0,
+    "sinks": 0,
+    "with_lse": False,
+}
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"q": TOKENS[0]},
+        {"k": TOKENS[:1]},
+        {"k": TOKENS[:, :2]},
+        {"v": TOKENS[:, :, :4]},
+        {"k": TOKENS[..., :3]},
+        {"k": TOKENS.double()},
+        {"k": TOKENS.bfloat16()},
+        {"q": TOKENS.double(), "k": TOKENS.double(), "v": TOKENS.double()},
+        {"q": TOKENS.int(), "k": TOKENS.int(), "v": TOKENS.int()},
+        {"v": TOKENS.to("meta")},
+        {"q": TOKENS.to_sparse()},
+        {"q": TOKENS.mT.contiguous().mT},
+        {"key_valid": torch.ones(2, 4, dtype=torch.bool)},
+        {"key_valid": torch.ones(2, 5)},
+        {"alibi_slopes": torch.ones(2)},
+        {"alibi_slopes": torch.ones(3, dtype=torch.float64)},
+        {"q_gain": torch.ones(4)},
+        {"q_gain": torch.ones(3), "k_gain": torch.ones(4)},
+        {"cos": torch.ones(5, 2)},
+        {"cos": torch.ones(4, 2), "sin": torch.ones(5, 2)},
+        {"window": -1},
+        {"window": 2, "sinks": -1},
+        {"scale": float("nan")},
+        {"scale": 1e39},
+    ],
+    ids=lambda wrong: " ".join(wrong),
+)
+def test_the_operator_itself_refuses_what_it_would_read_wrongly(wrong):
+    torch.ops.rancast.attention(*PLAIN.values())
+    with pytest.raises(RuntimeError):
+        torch.ops.rancast.attention(*{**PLAIN, **wrong}.values())
+
+
 def test_it_is_part_of_an_exported_program():
     class Attend(torch.nn.Module):
         def forward(self, x: torch.Tensor) -> torch.Tensor:

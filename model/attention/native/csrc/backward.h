@@ -123,20 +123,17 @@ inline void add_shared(int64_t keys, BackwardScratch& s) {
   }
 }
 
-// Calls `visit` with every block of keys that the queries [first, first + count) see.
+// Calls `visit` with every block of keys that the queries [first, first + count) see, and its weights.
 template <typename T, typename Visit>
-inline void for_each_block(const Problem<T>& p, int64_t b, int64_t h, int64_t first, int64_t count,
-                           BackwardScratch& s, Visit visit) {
+inline void for_each_weighted(const Problem<T>& p, int64_t b, int64_t h, int64_t first,
+                              int64_t count, BackwardScratch& s, Visit visit) {
   int64_t begin = first + p.offset();
-  for (Range range : seen_keys(p.mask, p.keys, begin, begin + count - 1)) {
-    for (int64_t key = range.begin; key < range.end; key += kBlock) {
-      auto staged = FloatMath::stage(p, b, h, key, std::min(key + kBlock, range.end), s.block,
-                                     s.positions);
-      if (staged.count == 0) continue;
-      block_weights(p, h, staged, first, count, s);
-      visit(staged);
-    }
-  }
+  for_each_block(p.mask, p.keys, begin, begin + count - 1, [&](Range keys) {
+    auto staged = FloatMath::stage(p, b, h, keys.begin, keys.end, s.block, s.positions);
+    if (staged.count == 0) return;
+    block_weights(p, h, staged, first, count, s);
+    visit(staged);
+  });
 }
 
 // Sums of rows (keys, padded) += (keys, lanes) x (lanes, padded).
@@ -158,9 +155,9 @@ inline void backward_row(const BackwardProblem<T>& p, int64_t row, BackwardScrat
     load_backward_panel(p, b, h, first, count, s);
     // An output in bfloat16 is too coarse for sum(dO * O); sum(P * dP) is the same number.
     if constexpr (sizeof(T) != sizeof(float))
-      for_each_block(forward, b, h, first, count, s,
-                     [&](const Staged<float>& staged) { add_shared(staged.count, s); });
-    for_each_block(forward, b, h, first, count, s, [&](const Staged<float>& staged) {
+      for_each_weighted(forward, b, h, first, count, s,
+                        [&](const Staged<float>& staged) { add_shared(staged.count, s); });
+    for_each_weighted(forward, b, h, first, count, s, [&](const Staged<float>& staged) {
       finish_scores(staged.count, s);
       product<Floats, 2, false, Into::kAdd>(width, staged.k, staged.k_stride, s.d_scores, kPanel,
                                             s.d_q, kPanel, staged.count);

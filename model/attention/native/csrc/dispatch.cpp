@@ -3,6 +3,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <cstring>
 
@@ -72,4 +73,19 @@ const Kernels& chosen_kernels() { return chosen().kernels; }
 
 }  // namespace rancast
 
-extern "C" __attribute__((visibility("default"))) const char* rancast_attention_isa() { return rancast::chosen_isa(); }
+extern "C" {
+
+__attribute__((visibility("default"))) const char* rancast_attention_isa() { return rancast::chosen_isa(); }
+
+// How many blocks of keys a forward pass of one head reads; 0 where no kernel runs. For tests.
+__attribute__((visibility("default"))) int64_t rancast_attention_blocks(int64_t queries, int64_t keys, bool causal,
+                                                                        int64_t window, int64_t sinks) {
+  const rancast::Kernels& kernels = rancast::chosen_kernels();
+  if (!kernels.forward_blocks) return 0;
+  rancast::Problem<float> p;
+  p.queries = queries;
+  p.keys = keys;
+  p.mask = rancast::MaskTerms::of(causal, window, sinks, std::max(queries, keys));
+  return kernels.forward_blocks(p);
+}
+}

@@ -242,26 +242,34 @@ inline void forward_item(const Problem<T>& p, int64_t item, ForwardScratch<Math>
     load_panel(p, b, h, panel, scratch.rows);
   }
   int64_t offset = p.offset();
-  for (Range range : seen_keys(p.mask, p.keys, first + offset, end - 1 + offset)) {
-    for (int64_t key = range.begin; key < range.end; key += kBlock) {
-      auto block = Math::stage(p, b, h, key, std::min(key + kBlock, range.end), scratch.block,
-                               scratch.positions);
-      if (block.count == 0) continue;
-      for (int64_t i = 0; i < panels; ++i) {
-        Panel<Math>& panel = scratch.panels[i];
-        if (panel.vectors() == 2)
-          attend<2>(p, h, panel, block, scratch);
-        else
-          attend<1>(p, h, panel, block, scratch);
-      }
+  for_each_block(p.mask, p.keys, first + offset, end - 1 + offset, [&](Range keys) {
+    auto block = Math::stage(p, b, h, keys.begin, keys.end, scratch.block, scratch.positions);
+    if (block.count == 0) return;
+    for (int64_t i = 0; i < panels; ++i) {
+      Panel<Math>& panel = scratch.panels[i];
+      if (panel.vectors() == 2)
+        attend<2>(p, h, panel, block, scratch);
+      else
+        attend<1>(p, h, panel, block, scratch);
     }
-  }
+  });
   for (int64_t i = 0; i < panels; ++i) store_panel(p, b, h, scratch.panels[i], scratch.rows);
 }
 
 template <typename T>
 int64_t forward_items(const Problem<T>& p) {
   return p.batch * p.heads * groups(p);
+}
+
+// Blocks of keys that one (batch row, head) reads, for a test to count.
+template <typename T>
+int64_t forward_blocks(const Problem<T>& p) {
+  int64_t blocks = 0, offset = p.offset();
+  for (int64_t first = 0; first < p.queries; first += kGroup * kPanel) {
+    int64_t end = std::min(first + kGroup * kPanel, p.queries);
+    for_each_block(p.mask, p.keys, first + offset, end - 1 + offset, [&](Range) { ++blocks; });
+  }
+  return blocks;
 }
 
 template <typename Math, typename T>

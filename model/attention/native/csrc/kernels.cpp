@@ -12,6 +12,7 @@ Kernels RANCAST_CONCAT(RANCAST_ISA, _kernels)() {
   return {
       forward_items<float>, forward<FloatMath, float>, forward_items<bfloat16>,
       forward<NarrowMath, bfloat16>, backward<float>, backward<bfloat16>,
+      forward_blocks<float>,
   };
 }
 

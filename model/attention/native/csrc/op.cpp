@@ -56,11 +56,8 @@ Problem<T> problem(const Tensor& q, const Tensor& k, const Tensor& v, const Term
   p.k = array<const T>(k);
   p.v = array<const T>(v);
   p.scale = static_cast<float>(terms.scale);
-  p.mask.causal = terms.causal;
-  // A window as wide as the sequence is none, and the kernels count positions in 32 bits.
-  bool narrow = terms.window > 0 && terms.window < std::max(p.queries, p.keys);
-  p.mask.window = narrow ? terms.window : INT64_MAX;
-  p.mask.sinks = narrow ? terms.sinks : 0;
+  p.mask = rancast::MaskTerms::of(terms.causal, terms.window, terms.sinks,
+                                  std::max(p.queries, p.keys));
   p.mask.key_valid = data<bool>(terms.key_valid);
   p.mask.alibi = data<float>(terms.alibi_slopes);
   return p;
@@ -121,7 +118,7 @@ void check_inputs(const Tensor& q, const Tensor& k, const Tensor& v, const Terms
   STD_TORCH_CHECK(is_dense(terms.key_valid, aoti_torch_dtype_bool(), {batch, keys}), "key_valid");
   STD_TORCH_CHECK(is_dense(terms.alibi_slopes, aoti_torch_dtype_float32(), {heads}), "slopes");
   STD_TORCH_CHECK(terms.window >= 0 && terms.sinks >= 0, "expected a window and sinks");
-  STD_TORCH_CHECK(std::isfinite(terms.scale), "expected a finite scale");
+  STD_TORCH_CHECK(std::isfinite(float(terms.scale)), "expected a finite scale");
 }
 
 // What backward reads of its own forward pass.

@@ -35,6 +35,13 @@ struct MaskTerms {
   int64_t sinks = 0;                // keys before it are seen from everywhere
   const bool* key_valid = nullptr;  // (B, Nk), dense
   const float* alibi = nullptr;     // (H,)
+
+  // A window of 0 is none. One as wide as the sequence hides nothing, and the kernels count
+  // positions in 32 bits, so that it is none to them either.
+  static MaskTerms of(bool causal, int64_t window, int64_t sinks, int64_t length) {
+    bool narrow = window > 0 && window < length;
+    return {causal, narrow ? window : INT64_MAX, narrow ? sinks : 0, nullptr, nullptr};
+  }
 };
 
 // Norm and rotation of queries and keys before their product; each may be absent.
@@ -82,6 +89,7 @@ struct Kernels {
   // Items are (batch row, head).
   void (*backward_f32)(const BackwardProblem<float>&, int64_t begin, int64_t end);
   void (*backward_bf16)(const BackwardProblem<bfloat16>&, int64_t begin, int64_t end);
+  int64_t (*forward_blocks)(const Problem<float>&);
 };
 
 Kernels avx2_kernels();

@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <array>
 
-#include "vector.h"
+#include "stage.h"
 
 namespace rancast {
 namespace RANCAST_ISA {
@@ -38,6 +38,15 @@ inline std::array<Range, 2> seen_keys(const MaskTerms& mask, int64_t keys, int64
   if (sinks.empty() || near.empty()) return {sinks, near};
   if (near.begin > sinks.end) return {sinks, near};
   return {Range{0, std::max(near.end, sinks.end)}, Range{0, 0}};
+}
+
+// Calls `visit` with every block of keys that some of the positions [first, last] see, in order.
+template <typename Visit>
+inline void for_each_block(const MaskTerms& mask, int64_t keys, int64_t first, int64_t last,
+                           Visit visit) {
+  for (Range range : seen_keys(mask, keys, first, last))
+    for (int64_t key = range.begin; key < range.end; key += kBlock)
+      visit(Range{key, std::min(key + kBlock, range.end)});
 }
 
 // Whether every one of the positions [first, last] sees every key of a block.
