@@ -17,6 +17,8 @@ from model.attention.native import Answer, native_attention, quick_attention, su
 from model.attention.reference import reference_attention
 from model.attention.sdpa import sdpa_attention
 from model.attention.tiled import tiled_attention, visited_tiles
+from model.attention.triton_kernel import supports as triton_supports
+from model.attention.triton_kernel import triton_attention
 from model.errors import AttentionError
 from model.rotary import RotaryTable
 
@@ -75,6 +77,7 @@ BACKENDS: Final[dict[str, Backend]] = {
     "tiled": _prepared(_tiled),
     "sdpa": _prepared(_sdpa),
     "native": native_attention,
+    "triton": triton_attention,
 }
 
 
@@ -134,9 +137,10 @@ def attention(
         rope: Table of max(N_q, N_k) positions, right-aligned like the mask.
         qk_norm: Gains of the norm of queries and keys.
         scale: Factor of the scores, 1 / sqrt(D) by default.
-        backend: A key of `BACKENDS`, or "auto": the native kernel where it can be used; else
-            torch's where it needs no N_q x N_k array for the mask and no log-sum-exp is asked, and
-            the tiled one for the rest. Where native cannot be used, naming it means "auto".
+        backend: A key of `BACKENDS`, or "auto": the native kernel where it can be used, on a GPU
+            the triton one; else torch's where it needs no N_q x N_k array for the mask and no
+            log-sum-exp is asked, and the tiled one for the rest. Naming native or triton where it
+            cannot be used means "auto".
         return_lse: Also return the log-sum-exp of the visible scores, from which `merge` joins
             answers over parts of the keys. The sdpa backend then answers by the tiled one.
 
@@ -156,7 +160,10 @@ def attention(
     mask = mask.reduced(n_q, n_k)
     if backend not in ("auto", *BACKENDS):
         raise AttentionError(f"expected a backend of {['auto', *BACKENDS]}, got {backend!r}")
-    if backend == "auto" or (backend == "native" and not supports(q)):
+    unable = (backend == "native" and not supports(q)) or (
+        backend == "triton" and not triton_supports(q)
+    )
+    if backend == "auto" or unable:
         backend = _best(q, mask.needs_matrix(n_q, n_k) or return_lse)
     scale = q.shape[3] ** -0.5 if scale is None else scale
     return _asked(BACKENDS[backend](q, k, v, mask, rope, qk_norm, scale, return_lse), return_lse)
@@ -173,4 +180,6 @@ def _asked(answer: Answer, return_lse: bool) -> Tensor | tuple[Tensor, Tensor]:
 def _best(q: Tensor, torch_needs_matrix: bool) -> str:
     if supports(q):
         return "native"
+    if q.is_cuda and triton_supports(q):
+        return "triton"
     return "tiled" if torch_needs_matrix else "sdpa"

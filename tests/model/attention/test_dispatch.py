@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from unittest import mock
+
 import pytest
 import torch
 
@@ -92,10 +94,24 @@ def test_what_the_native_kernel_cannot_take_is_answered_by_another(draw, chosen,
 
 
 @pytest.mark.usefixtures("native_kernel")
-@pytest.mark.parametrize("name", BACKENDS)
+@pytest.mark.parametrize("name", [name for name in BACKENDS if name != "triton"])
 def test_a_named_backend_is_the_one_that_runs(draw, chosen, name):
     attention(*draw(), mask=Mask(window=3), backend=name)
     assert chosen == [name]
+
+
+@pytest.mark.usefixtures("native_kernel")
+def test_tensors_of_a_cpu_are_answered_by_its_best_kernel_where_triton_is_named(draw, chosen):
+    attention(*draw(), backend="triton")
+    assert chosen == ["native"]
+
+
+def test_auto_takes_triton_for_tensors_of_a_gpu(monkeypatch):
+    on_gpu = mock.Mock(spec=torch.Tensor, is_cuda=True)
+    monkeypatch.setattr("model.attention.supports", lambda _: False)
+    for usable, name in ((True, "triton"), (False, "tiled")):
+        monkeypatch.setattr("model.attention.triton_supports", lambda _, usable=usable: usable)
+        assert model.attention._best(on_gpu, torch_needs_matrix=True) == name
 
 
 def test_without_a_mask_torch_is_given_none(draw, torch_calls):
