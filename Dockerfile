@@ -1,9 +1,15 @@
-# The image of the service. Both stages use one base, because the environment that the first one
-# builds points at the Python of the second.
+# The image of the service, and the one with the compiler that fills its cache of machine code. All
+# stages use one base, because the environment that the first one builds points at the Python of the
+# others.
 ARG BASE_IMAGE=docker.io/library/python:3.11-slim-bookworm
 ARG BUILD_IMAGE=${BASE_IMAGE}
 
 FROM ${BUILD_IMAGE} AS build
+# No version of the compiler: the base image decides which Debian it is, and so which compiler.
+# hadolint ignore=DL3008
+RUN apt-get update \
+    && apt-get install -y --no-install-recommends g++ \
+    && rm -rf /var/lib/apt/lists/*
 # Package index of a CPU build of torch; without one the default index may bring a CUDA build.
 ARG TORCH_INDEX=""
 ENV PIP_NO_CACHE_DIR=1 PIP_DISABLE_PIP_VERSION_CHECK=1 PIP_NO_INPUT=1
@@ -20,17 +26,23 @@ COPY kpi kpi
 COPY model model
 COPY training training
 COPY service service
-# Then what only building and testing need goes: headers, torch's own tests, pip.
+# -P: of the package as it is installed, not of the sources here. Other processors have no kernel.
 RUN /opt/rancast/bin/pip install --no-deps --no-build-isolation . \
-    && for part in torch/include torch/test pyarrow/include pyarrow/tests; do \
-         rm -rf /opt/rancast/lib/python3.*/site-packages/$part; \
-       done \
+    && { /opt/rancast/bin/python -P -m model.attention.native --beside \
+         || [ "$(uname -m)" != x86_64 ]; }
+# Then what only building and testing need goes: torch's own tests, pip. Torch's headers, and what its
+# compiler imports, are put aside for the compiler's image.
+RUN site=$(echo /opt/rancast/lib/python3.*/site-packages) \
+    && aside="/opt/compiler${site#/opt/rancast}" \
+    && /opt/rancast/bin/pip install -c constraints.txt --no-deps --target "$aside" setuptools \
+    && mkdir "$aside/torch" \
+    && mv "$site/torch/include" "$aside/torch/" \
+    && rm -rf "$site/torch/test" "$site/pyarrow/include" "$site/pyarrow/tests" \
     # torch looks for its memory manager when it is imported; the rest of that folder are tools.
-    && find /opt/rancast/lib/python3.*/site-packages/torch/bin -type f ! -name torch_shm_manager \
-         -delete \
+    && find "$site/torch/bin" -type f ! -name torch_shm_manager -delete \
     && /opt/rancast/bin/pip uninstall --yes setuptools pip
 
-FROM ${BASE_IMAGE}
+FROM ${BASE_IMAGE} AS runtime
 ARG VERSION=0.1.0
 ARG REVISION=""
 LABEL org.opencontainers.image.title="rancast" \
@@ -42,14 +54,15 @@ LABEL org.opencontainers.image.title="rancast" \
 RUN groupadd --gid 10001 rancast \
     && useradd --uid 10001 --gid 10001 --no-create-home --home-dir /var/lib/rancast \
        --shell /usr/sbin/nologin rancast \
-    && install -d -o 10001 -g 0 -m 0770 /var/lib/rancast
+    && install -d -o 10001 -g 0 -m 0770 /var/lib/rancast /var/cache/rancast
 COPY --from=build /opt/rancast /opt/rancast
 ENV PATH=/opt/rancast/bin:/usr/local/bin:/usr/local/sbin:/usr/sbin:/usr/bin:/sbin:/bin \
     PYTHONDONTWRITEBYTECODE=1 \
     PYTHONUNBUFFERED=1 \
     RANCAST_HOST=0.0.0.0 \
     RANCAST_PORT=8080 \
-    RANCAST_JOURNAL_PATH=/var/lib/rancast/journal.sqlite
+    RANCAST_JOURNAL_PATH=/var/lib/rancast/journal.sqlite \
+    RANCAST_CACHE_DIR=/var/cache/rancast
 WORKDIR /var/lib/rancast
 VOLUME /var/lib/rancast
 USER 10001:10001
@@ -59,3 +72,19 @@ HEALTHCHECK --interval=10s --timeout=5s --start-period=60s --retries=3 \
     CMD ["python3", "-c", "import os, urllib.request; urllib.request.urlopen('http://127.0.0.1:' + os.environ['RANCAST_PORT'] + '/healthz', timeout=4)"]
 ENTRYPOINT ["rancast"]
 CMD ["serve"]
+
+# The same with a compiler: it runs once for each kind of processor, and fills the folder
+# RANCAST_CACHE_DIR, which the service then reads.
+FROM runtime AS compiler
+USER 0:0
+# hadolint ignore=DL3008
+RUN apt-get update \
+    && apt-get install -y --no-install-recommends g++ \
+    && rm -rf /var/lib/apt/lists/*
+COPY --from=build /opt/compiler /opt/rancast
+USER 10001:10001
+HEALTHCHECK NONE
+CMD ["compile"]
+
+# What is built where no target is named.
+FROM runtime AS service

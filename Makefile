@@ -102,11 +102,16 @@ bench-quick: $(KERNEL) ## Run every benchmark briefly
 	  name=$$(basename "$${file%/__main__.py}" .py); echo "== $$name"; $(BIN)/python -m "benchmarks.$$name" --quick; \
 	done
 
-image: ## Build the container image with docker, podman or buildah; IMAGE=name
+# One build for both: the service takes no code that another version compiled.
+image: ## Build the images of service and compiler with docker, podman or buildah; IMAGE=name:tag
 	@set -e; for engine in docker podman buildah; do \
 	  if command -v $$engine >/dev/null && { [ $$engine = buildah ] || $$engine info >/dev/null 2>&1; }; then \
-	    format=""; [ $$engine = docker ] || format="--format=docker"; \
-	    exec $$engine build $$format --build-arg "TORCH_INDEX=$(TORCH_INDEX)" -t "$(IMAGE)" .; \
+	    options=""; [ $$engine = docker ] || options="--format=docker --layers"; \
+	    for name in service: compiler:-compiler; do \
+	      $$engine build $$options --target "$${name%%:*}" \
+	        --build-arg "TORCH_INDEX=$(TORCH_INDEX)" -t "$(IMAGE)$${name#*:}" .; \
+	    done; \
+	    exit; \
 	  fi; \
 	done; echo "no docker, podman or buildah is at hand to build the image" >&2; exit 1
 

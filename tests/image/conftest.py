@@ -7,7 +7,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from importlib import metadata
 from pathlib import Path
@@ -63,9 +63,52 @@ class Image:
     name: str
     container: str
 
-    def shell(self, script: str, *, user: str = "10001:10001") -> subprocess.CompletedProcess[str]:
-        """Run a script in the container with the image's environment."""
-        return self.buildah.run("run", "--user", user, self.container, "--", "sh", "-c", script)
+    def shell(
+        self, script: str, *, user: str = "10001:10001", volumes: Sequence[str] = ()
+    ) -> subprocess.CompletedProcess[str]:
+        """Run a script in the container with the image's environment.
+
+        Args:
+            script: For `sh`.
+            user: Who runs it.
+            volumes: What is mounted, as `outside:inside` or `outside:inside:ro`.
+        """
+        options = (*_mounts(volumes), "--user", user)
+        return self.buildah.run("run", *options, self.container, "--", "sh", "-c", script)
+
+    def hardened_shell(
+        self, script: str, *, volumes: Sequence[str] = ()
+    ) -> subprocess.CompletedProcess[str]:
+        """Run a script as a restricted pod does: on a read-only root, without any capability."""
+        drop = (
+            "setpriv --reuid 10001 --regid 10001 --clear-groups --no-new-privs --bounding-set=-all"
+        )
+        harden = f'mount -o remount,bind,ro / && exec {drop} sh -c "$1"'
+        options = (*_mounts(volumes), "--user", "0:0", "--cap-add", "CAP_SYS_ADMIN")
+        command = ("sh", "-c", harden, "sh", script)
+        return self.buildah.run("run", *options, self.container, "--", *command)
+
+
+@dataclass(frozen=True)
+class Builder:
+    """Makes the images of the Dockerfile, layer by layer, so that they share what they can."""
+
+    buildah: Buildah
+    options: Sequence[str]
+
+    def image(self, target: str | None = None) -> Image:
+        """The image of a target, or the one that is made where none is named."""
+        tag = f"localhost/rancast:{target or 'test'}"
+        named = () if target is None else ("--target", target)
+        self.buildah.must(
+            *("build", "--layers", "--pull=never", "--format=docker", *self.options, *named),
+            *("--tag", tag, str(REPOSITORY)),
+        )
+        return Image(self.buildah, tag, self.buildah.must("from", "--pull=never", tag))
+
+
+def _mounts(volumes: Sequence[str]) -> list[str]:
+    return [word for volume in volumes for word in ("--volume", volume)]
 
 
 def _base_image(buildah: Buildah, folder: Path) -> str:
@@ -121,8 +164,8 @@ def _torch_index(folder: Path) -> tuple[str, list[str]]:
 
 
 @pytest.fixture(scope="session")
-def image() -> Iterator[Image]:
-    """The image, as `make image` builds it."""
+def builder() -> Iterator[Builder]:
+    """Builds as `make image` does, with a store of its own."""
     if shutil.which("buildah") is None:
         pytest.skip("buildah is not here")
     if os.geteuid() != 0:
@@ -137,12 +180,39 @@ def image() -> Iterator[Image]:
         if CERTIFICATES.exists():
             mounts += ["--volume", f"{CERTIFICATES}:{CERTIFICATES}:ro"]
         arguments = ["--build-arg", f"BASE_IMAGE={base}", "--build-arg", f"TORCH_INDEX={index}"]
-        tag = "localhost/rancast:test"
-        buildah.must(
-            *("build", "--pull=never", "--format=docker", *mounts, *arguments),
-            *("--tag", tag, str(REPOSITORY)),
-        )
-        container = buildah.must("from", "--pull=never", tag)
-        yield Image(buildah, tag, container)
+        yield Builder(buildah, [*mounts, *arguments])
         buildah.run("rm", "--all")
         buildah.run("rmi", "--all", "--force")
+
+
+@pytest.fixture(scope="session")
+def image(builder: Builder) -> Image:
+    """The image of the service."""
+    return builder.image()
+
+
+@pytest.fixture(scope="session")
+def compiler_image(builder: Builder) -> Image:
+    """The image with the compiler."""
+    return builder.image("compiler")
+
+
+@pytest.fixture(scope="session")
+def own_checkpoint(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A tiny one, because the shipped one takes minutes to compile."""
+    import torch
+
+    from model.checkpoint import Checkpoint, save_checkpoint
+    from model.config import ForecasterConfig
+    from model.forecaster import Forecaster
+
+    torch.manual_seed(0)
+    config = ForecasterConfig(
+        width=32, layers=2, heads=2, feedforward=48, context_patches=8, horizon_patches=3
+    )
+    weights = Forecaster(config).state_dict()
+    path = tmp_path_factory.mktemp("checkpoints") / "own.safetensors"
+    save_checkpoint(Checkpoint("own", "0", config, weights, "test"), path)
+    path.chmod(0o644)
+    path.parent.chmod(0o755)
+    return path

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from model.code_cache import CACHE_VARIABLE
 from service.settings import PREFIX, Settings
 
 REPOSITORY = Path(__file__).resolve().parents[2]
@@ -34,9 +35,20 @@ def steps(text: str) -> list[Step]:
 
 
 DOCKERFILE = steps((REPOSITORY / "Dockerfile").read_text(encoding="utf-8"))
-LAST_FROM = max(number for number, step in enumerate(DOCKERFILE) if step.instruction == "FROM")
-HEAD = DOCKERFILE[: next(i for i, step in enumerate(DOCKERFILE) if step.instruction == "FROM")]
-BUILD, FINAL = DOCKERFILE[len(HEAD) : LAST_FROM], DOCKERFILE[LAST_FROM:]
+
+
+def stages() -> dict[str, list[Step]]:
+    """Steps of each stage by its name, FROM first; what stands before them under no name."""
+    found: dict[str, list[Step]] = {"": []}
+    for step in DOCKERFILE:
+        if step.instruction == "FROM":
+            found[step.rest.partition(" AS ")[2]] = []
+        [*_, last] = found.values()
+        last.append(step)
+    return found
+
+
+HEAD, BUILD, FINAL, COMPILER, SERVICE = stages().values()
 
 
 def all_of(instruction: str, among: list[Step]) -> list[str]:
@@ -49,7 +61,28 @@ def test_base_images_are_arguments_with_a_fixed_version() -> None:
     assert arguments["BUILD_IMAGE"] == "${BASE_IMAGE}"
     assert "latest" not in " ".join(arguments.values())
     assert all_of("FROM", BUILD) == ["${BUILD_IMAGE} AS build"]
-    assert all_of("FROM", FINAL) == ["${BASE_IMAGE}"]
+    assert all_of("FROM", FINAL) == ["${BASE_IMAGE} AS runtime"]
+
+
+def test_without_a_target_the_service_is_built_and_nothing_is_added() -> None:
+    assert list(stages())[-1] == "service"
+    assert all_of("FROM", SERVICE) == ["runtime AS service"]
+    assert len(SERVICE) == 1
+
+
+def test_compiler_is_the_runtime_with_a_compiler_and_torchs_headers() -> None:
+    assert all_of("FROM", COMPILER) == ["runtime AS compiler"]
+    assert "g++" in " ".join(all_of("RUN", COMPILER))
+    assert all_of("COPY", COMPILER) == ["--from=build /opt/compiler /opt/rancast"]
+    assert json.loads(all_of("CMD", COMPILER)[0]) == ["compile"]
+    assert not all_of("ENTRYPOINT", COMPILER), "it has that of the runtime"
+
+
+def test_compiler_gives_its_rights_up_again() -> None:
+    instructions = [step.instruction for step in COMPILER]
+    last_user = len(instructions) - instructions[::-1].index("USER")
+    assert COMPILER[last_user - 1].rest == all_of("USER", FINAL)[0]
+    assert not {"RUN", "COPY", "ADD"} & set(instructions[last_user:])
 
 
 def test_index_of_torch_is_an_empty_argument() -> None:
@@ -59,7 +92,7 @@ def test_index_of_torch_is_an_empty_argument() -> None:
 
 def test_whatever_pip_fetches_is_pinned() -> None:
     installs = re.findall(r"pip install [^&]*", " && ".join(all_of("RUN", DOCKERFILE)))
-    assert len(installs) == 2
+    assert len(installs) == 3
     for install in installs:
         assert "-c constraints.txt" in install or "--no-deps --no-build-isolation" in install
 
@@ -91,8 +124,16 @@ def test_health_check_is_a_program_that_python_understands() -> None:
 
 def test_every_variable_that_the_image_sets_is_a_setting() -> None:
     names = re.findall(rf"\b({PREFIX}[A-Z_]+)=", " ".join(all_of("ENV", FINAL)))
-    assert {"RANCAST_HOST", "RANCAST_PORT", "RANCAST_JOURNAL_PATH"} == set(names)
-    assert set(names) <= {PREFIX + name.upper() for name in Settings.model_fields}
+    assert {"RANCAST_HOST", "RANCAST_PORT", "RANCAST_JOURNAL_PATH", CACHE_VARIABLE} == set(names)
+    settings = {PREFIX + name.upper() for name in Settings.model_fields}
+    assert set(names) <= settings | {CACHE_VARIABLE}
+
+
+def test_what_is_written_belongs_to_the_service() -> None:
+    (owned,) = re.findall(r"install -d -o 10001 [^&]*", " ".join(all_of("RUN", FINAL)))
+    environment = " ".join(all_of("ENV", FINAL))
+    (cache,) = re.findall(rf"{CACHE_VARIABLE}=(\S+)", environment)
+    assert {cache, *all_of("VOLUME", FINAL)} <= set(owned.split())
 
 
 def test_journal_lies_on_the_volume() -> None:

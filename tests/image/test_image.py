@@ -3,7 +3,12 @@
 from __future__ import annotations
 
 import json
+import os
+import platform
+import re
 import socket
+import subprocess
+from fnmatch import fnmatch
 from pathlib import Path
 from typing import Any
 
@@ -55,15 +60,15 @@ def test_no_compiler_and_no_installer_is_inside(image: Image) -> None:
 
 
 def test_data_files_of_the_packages_are_inside(image: Image) -> None:
-    def files(folder: Path) -> set[str]:
-        found = [*folder.glob("kpi/*.toml"), *folder.glob("model/pretrained/*.safetensors")]
-        found += [path for path in folder.glob("service/static/*") if path.is_file()]
-        return {path.relative_to(folder).as_posix() for path in found}
-
-    listing = f"cd {SITE} && ls -d kpi/*.toml model/pretrained/*.safetensors service/static/*"
-    inside = set(image.shell(listing).stdout.split())
-    assert files(REPOSITORY)
-    assert files(REPOSITORY) <= inside
+    # The kernel is made inside; what is brought along for it are its sources.
+    look = "find kpi model service training -type f ! -name '*.py' ! -path '*/__pycache__/*'"
+    listing = f"{look} ! -path '*/native/lib/*'"
+    answer = subprocess.run(
+        ["sh", "-c", listing], cwd=REPOSITORY, capture_output=True, text=True, check=True
+    )
+    wanted, inside = answer.stdout.split(), image.shell(f"cd {SITE} && {listing}").stdout.split()
+    assert "kpi/catalogue.toml" in wanted
+    assert set(wanted) <= set(inside)
 
 
 def test_command_line_answers(image: Image) -> None:
@@ -72,19 +77,77 @@ def test_command_line_answers(image: Image) -> None:
     assert "serve" in answer.stdout
 
 
-def test_service_becomes_healthy_by_its_own_health_check(image: Image) -> None:
-    check = config(image)["Healthcheck"]["Test"]
-    assert check[1:3] == ["python3", "-c"]
-    answer = image.shell(
+def test_attention_runs_in_the_kernel_that_was_built_with_the_image(image: Image) -> None:
+    if platform.machine() != "x86_64":
+        pytest.skip("there is a kernel for x86-64 only")
+    look = "from model.attention.native.library import find; print(find())"
+    found = image.shell(f'python3 -c "{look}"').stdout
+    assert fnmatch(found.strip(), f"{SITE}/model/attention/native/lib/attention-*.so")
+    told = image.shell("rancast doctor")
+    assert told.returncode == 0, told.stderr
+    assert re.search(r"attention: (\w+ kernel from /opt|this processor lacks)", told.stdout)
+
+
+def serve_script(then: str) -> str:
+    """Serves until the shell function `healthy` succeeds and `then` has run."""
+    return (
         f"export RANCAST_PORT={free_port()} HOME=/tmp\n"
         "rancast serve & service=$!\n"
         "tries=0\n"
-        f'until python3 -c "{check[3]}" 2>/dev/null; do\n'
+        "until healthy 2>/dev/null; do\n"
         "  tries=$((tries + 1))\n"
         "  if [ $tries -gt 60 ] || ! kill -0 $service; then echo ill; exit 1; fi\n"
         "  sleep 1\n"
         "done\n"
-        "echo healthy\n"
+        f"{then}\n"
         "kill -TERM $service; wait $service\n"
     )
+
+
+def get(path: str) -> str:
+    """Shell command that prints what the service answers."""
+    url = f"'http://127.0.0.1:' + os.environ['RANCAST_PORT'] + '/{path}'"
+    program = f"import os, urllib.request; print(urllib.request.urlopen({url}).read().decode())"
+    return f'python3 -c "{program}"'
+
+
+def test_service_becomes_healthy_by_its_own_health_check(image: Image) -> None:
+    check = config(image)["Healthcheck"]["Test"]
+    assert check[1:3] == ["python3", "-c"]
+    answer = image.shell(
+        f'healthy() {{ python3 -c "{check[3]}"; }}\n' + serve_script("echo healthy")
+    )
     assert "healthy" in answer.stdout, answer.stdout + answer.stderr
+
+
+def test_compiler_compiles_unless_told_otherwise(compiler_image: Image) -> None:
+    found = config(compiler_image)
+    assert found["User"] == "10001:10001"
+    assert (found["Entrypoint"], found["Cmd"]) == (["rancast"], ["compile"])
+    assert found["Healthcheck"]["Test"] == ["NONE"]
+
+
+def test_service_runs_the_code_that_the_compiler_left_behind(
+    image: Image, compiler_image: Image, own_checkpoint: Path, tmp_path: Path
+) -> None:
+    cache, scratch = tmp_path / "cache", tmp_path / "scratch"
+    for folder in (cache, scratch):
+        folder.mkdir()
+        os.chown(folder, 10001, 10001)
+    checkpoints = f"{own_checkpoint.parent}:/checkpoints:ro"
+    volumes = [checkpoints, f"{scratch}:/tmp"]
+
+    compiled = compiler_image.hardened_shell(
+        "touch /opt/rancast/a 2>/dev/null && exit 9; export HOME=/tmp\n"
+        "rancast compile /checkpoints/own.safetensors",
+        volumes=[*volumes, f"{cache}:/var/cache/rancast"],
+    )
+    assert compiled.returncode == 0, compiled.stdout + compiled.stderr
+
+    served = image.hardened_shell(
+        "export RANCAST_MODEL_PATH=/checkpoints/own.safetensors\n"
+        f"healthy() {{ {get('readyz')}; }}\n" + serve_script(get("metrics")),
+        volumes=[*volumes, f"{cache}:/var/cache/rancast:ro"],
+    )
+    assert 'path="compiled"' in served.stdout, served.stdout[-2000:] + served.stderr[-4000:]
+    assert 'rancast_compilations_total{result="cached"} 1.0' in served.stdout
