@@ -120,6 +120,22 @@ def test_tiles_fit_into_shared_memory_and_short_sequences(width, itemsize, backw
     assert (short.queries, short.keys) == (16, min(32, tiles.keys))
 
 
+@pytest.mark.slow
+def test_it_compiles_for_a_gpu_that_is_not_there(tmp_path):
+    pytest.importorskip("triton", reason="no triton for this system")
+    environment = {name: value for name, value in os.environ.items() if name != INTERPRET_VARIABLE}
+    done = subprocess.run(
+        [sys.executable, "-m", "tests.model.attention.gpu_compilation"],
+        env={**environment, "TRITON_CACHE_DIR": str(tmp_path)},
+        cwd=REPOSITORY,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert int(done.stdout) <= 99 * 1024
+
+
 LOGGED = (
     "import logging, torch\n"
     "logging.basicConfig(level=logging.INFO)\n"
