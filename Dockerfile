@@ -28,6 +28,7 @@ COPY training training
 COPY service service
 # -P: of the package as it is installed, not of the sources here. Other processors have no kernel.
 RUN /opt/rancast/bin/pip install --no-deps --no-build-isolation . \
+    && /opt/rancast/bin/python -P -m model.native_tokens --beside \
     && { /opt/rancast/bin/python -P -m model.attention.native --beside \
          || [ "$(uname -m)" != x86_64 ]; }
 # Then what only building and testing need goes: torch's own tests, pip. Torch's headers, and what its

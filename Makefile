@@ -57,9 +57,10 @@ $(INSTALLED): pyproject.toml constraints.txt
 	@$(INSTALL) -e ".[dev]"
 	@touch $@
 
-# Without a compiler attention runs in torch, and the build says so.
-$(KERNEL): $(INSTALLED) $(wildcard model/attention/native/csrc/*) model/attention/native/library.py
-	@$(BIN)/python -m model.attention.native && touch $@ || true
+# Without a compiler torch does what native code would, and the build says so.
+$(KERNEL): $(INSTALLED) $(wildcard model/attention/native/csrc/* model/native_tokens/csrc/*) \
+           model/attention/native/library.py model/native_tokens/library.py
+	@$(BIN)/python -m model.native_tokens && $(BIN)/python -m model.attention.native && touch $@ || true
 
 $(CLUSTER): $(KERNEL)
 	@$(INSTALL) -e ".[dev,kubernetes,cluster]"

@@ -13,8 +13,9 @@ from torch import Tensor
 from model import calibration, scaling
 from model.config import ForecasterConfig
 from model.forecaster import Network
+from model.native_tokens import build_tokens
 from model.scaling import ScaleStats
-from model.tokens import Series, build_tokens
+from model.tokens import Series
 
 
 def limits_in_model_space(series: Series, stats: ScaleStats) -> tuple[Tensor, Tensor]:

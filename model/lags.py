@@ -84,12 +84,17 @@ def quantiles(samples: Tensor, levels: Sequence[float]) -> Tensor:
     return below + (above - below) * (place - place.floor())
 
 
+def smoothing_radius(step_ms: int) -> int:
+    """How many samples to both sides `smoothed` takes the mean of; 0 where there is no need."""
+    return min(DAY_MS // step_ms // DENSE_SAMPLES_A_DAY, MAX_SMOOTHING_RADIUS)
+
+
 def smoothed(history: Tensor, step_ms: int) -> Tensor:
     """A local mean of densely sampled history (B, K, T), for lags; other history is returned as is.
 
     One sample of two minutes, a day ago, says little about now: the mean around it says more.
     """
-    radius = min(DAY_MS // step_ms // DENSE_SAMPLES_A_DAY, MAX_SMOOTHING_RADIUS)
+    radius = smoothing_radius(step_ms)
     if radius < 1:
         return history
     seen = ~torch.isnan(history)

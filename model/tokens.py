@@ -181,20 +181,35 @@ def _past(draft: _Draft) -> Past:
 
 def token_width(config: ForecasterConfig) -> int:
     """Number of inputs F of a token."""
-    widths = {
-        "value": 2 * config.patch,
-        "day_lag": 2 * config.patch,
-        "week_lag": 2 * config.patch,
-        "day_mean": 3 * config.patch,
-        "week_mean": 3 * config.patch,
-        "month_mean": 2 * config.patch,
+    widths = group_widths(config.patch)
+    return sum(widths[name] for name in config.inputs)
+
+
+def group_widths(patch: int) -> dict[str, int]:
+    """Number of inputs of each group."""
+    return {
+        "value": 2 * patch,
+        "day_lag": 2 * patch,
+        "week_lag": 2 * patch,
+        "day_mean": 3 * patch,
+        "week_mean": 3 * patch,
+        "month_mean": 2 * patch,
         "recent": 2 * RECENT_STEPS + len(RECENT_LENGTHS),
         "calendar": CALENDAR_WIDTH,
         "scalars": SCALARS,
-        "planned": input_width(config.patch),
-        "month_quantiles": 2 * len(MONTH_LEVELS) * config.patch,
+        "planned": input_width(patch),
+        "month_quantiles": 2 * len(MONTH_LEVELS) * patch,
     }
-    return sum(widths[name] for name in config.inputs)
+
+
+def step_scalar(step_ms: int) -> float:
+    """How long a sample is, as an input: zero for a quarter of an hour."""
+    return (math.log(step_ms / 1000) - math.log(900)) / 4
+
+
+def rate_scalar(step_ms: int) -> float:
+    """How many samples a day has, as an input."""
+    return (math.log(DAY_MS / step_ms) - math.log(96)) / 4
 
 
 def _with_mask(samples: Tensor) -> Tensor:
@@ -286,11 +301,10 @@ def _scalars(draft: _Draft) -> Tensor:
     lower = torch.asinh((series.lower.double() - mean) / spread).float()
     upper = torch.asinh((series.upper.double() - mean) / spread).float()
     context = draft.scaled[..., draft.first :]
-    step_seconds = series.step_ms / 1000
     whole = torch.ones_like(zero)
     per_series = [
-        whole * (math.log(step_seconds) - math.log(900)) / 4,
-        whole * (math.log(DAY_MS / series.step_ms) - math.log(96)) / 4,
+        whole * step_scalar(series.step_ms),
+        whole * rate_scalar(series.step_ms),
         zero.clamp(-8, 8),
         torch.where(torch.isfinite(lower), lower.clamp(-8, 8), 0),
         torch.where(torch.isfinite(upper), upper.clamp(-8, 8), 0),

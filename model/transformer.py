@@ -30,6 +30,7 @@ from model.conformity import conformity, limits_in_model_space
 from model.errors import HorizonError
 from model.forecaster import Network
 from model.lags import MAX_HISTORY_STEPS, WEEK_MS
+from model.native_tokens import build_tokens
 from model.planned import planned_inputs
 from model.predictor import ContextSpan, Forecast, ModelIdentity, Rung
 from model.quantiles import as_float32, at_levels, check_levels, within_limits
@@ -178,7 +179,7 @@ class TransformerPredictor:
         future_patches = math.ceil(horizon / self.config.patch)
         series = self._series(windows, informed, future_patches)
         with torch.inference_mode():
-            built = tokens.build_tokens(series, self.config, future_patches)
+            built = build_tokens(series, self.config, future_patches)
             scaled = self._network(built)[:, :, :horizon]  # (B, K, H, Q)
             if self._calibration is not None:
                 lower, upper = limits_in_model_space(series, built.stats)

@@ -115,7 +115,7 @@ def model(checkpoint: Checkpoint = None) -> None:
 def doctor(
     checkpoint: Checkpoint = None,
     build: Annotated[
-        bool, typer.Option("--build", help="Build the attention kernel first, if it is missing.")
+        bool, typer.Option("--build", help="Build the native code first, where it is missing.")
     ] = False,
     catalogue: Catalogues = None,
 ) -> None:
@@ -126,9 +126,9 @@ def doctor(
     from service.offline.cli import examine_machine
 
     if build:
-        from model.attention.native import build as build_kernel
+        from service.offline.building import build_native_code
 
-        build_kernel()
+        build_native_code()
     raise typer.Exit(0 if examine_machine(checkpoint, load(catalogue)) else 1)
 
 

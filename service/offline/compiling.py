@@ -9,16 +9,17 @@ from pathlib import Path
 from rich.console import Console
 
 from kpi.catalogue import Catalogue, load_catalogue
-from model.attention.native.library import build, compiler
+from model.attention.native.library import compiler
 from model.checkpoint import Checkpoint, load_checkpoint
 from model.code_cache import ISA_VARIABLE
 from model.compiled import Artifact, CompiledNetwork
 from model.compiled.build import compile_best
 from model.compiled.target import Precision
 from model.compiled.trial import trial_windows
-from model.errors import AttentionError
+from model.errors import ArtifactError, AttentionError
 from model.pretrained import find_checkpoint
 from model.transformer import TransformerPredictor
+from service.offline.building import build_native_code
 from service.offline.timing import medians_ms
 
 HORIZON_STEPS = 24
@@ -28,7 +29,7 @@ LEVELS = (0.1, 0.5, 0.9)
 def compile_with_progress(checkpoint: Path | None, precision: Precision | None) -> None:
     """Compile a checkpoint, saying what is done and what it brought.
 
-    The attention kernel is built first where it is missing: the code calls it.
+    Native code is built first where it is missing: what is compiled calls it.
 
     Args:
         checkpoint: File, or name of one that ships; by default the one that is served.
@@ -45,8 +46,8 @@ def compile_with_progress(checkpoint: Path | None, precision: Precision | None) 
 
     if os.environ.get(ISA_VARIABLE) != "none" and compiler() is not None:
         try:
-            build()
-        except AttentionError as error:
+            build_native_code()
+        except (ArtifactError, AttentionError) as error:
             tell(str(error))
     artifact = compile_best(found, precision, on_progress=tell)
     plain, compiled = speeds_ms(found, artifact, load_catalogue())

@@ -18,6 +18,7 @@ import torch
 
 from kpi.catalogue import Catalogue
 from kpi.window import KpiWindow
+from model import native_tokens
 from model.attention.native import load
 from model.checkpoint import Checkpoint, load_checkpoint
 from model.compiled import best_artifact
@@ -65,6 +66,7 @@ def examine(checkpoint: Path | None, catalogue: Catalogue) -> Iterator[Finding]:
     yield _versions()
     yield _processor()
     yield _attention()
+    yield _tokens()
     yield from _model(checkpoint, catalogue)
 
 
@@ -88,6 +90,12 @@ def _processor() -> Finding:
 def _attention() -> Finding:
     kernel = load()
     return Finding("attention", Trouble.NONE if kernel.usable else Trouble.SLOW, kernel.reason)
+
+
+def _tokens() -> Finding:
+    library = native_tokens.load()
+    trouble = Trouble.SLOW if library.function is None else Trouble.NONE
+    return Finding("tokens", trouble, library.reason)
 
 
 def _model(path: Path | None, catalogue: Catalogue) -> Iterator[Finding]:

@@ -55,7 +55,7 @@ def test_a_kernel_that_cannot_be_built_is_told_of(compiled_tiny, monkeypatch):
     def fail():
         raise AttentionError("no kernel")
 
-    monkeypatch.setattr(compiling, "build", fail)
+    monkeypatch.setattr(compiling, "build_native_code", fail)
     result = compile_(compiled_tiny.file, "--precision", "float32")
     assert result.exit_code == 0, result.output
     assert result.output.startswith("no kernel\n")

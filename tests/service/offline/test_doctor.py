@@ -10,6 +10,7 @@ import sys
 import pytest
 
 from kpi.catalogue import load_catalogue
+from model import native_tokens
 from model.attention.native import Kernel
 from model.code_cache import CACHE_VARIABLE
 from service.offline.cli import examine_machine
@@ -26,8 +27,11 @@ def test_a_sound_machine_has_its_code_and_its_speed_named(monkeypatch, compiled_
     monkeypatch.setattr("service.offline.doctor.load", lambda: kernel)
     monkeypatch.setenv(CACHE_VARIABLE, str(compiled_tiny.cache))
     monkeypatch.setenv("RANCAST_PRECISION", "float32")
+    tokens = native_tokens.Library(print, "native, from somewhere")
+    monkeypatch.setattr("service.offline.doctor.native_tokens.load", lambda: tokens)
     found = findings(compiled_tiny.file)
     assert {each.trouble for each in found.values()} == {Trouble.NONE}
+    assert found["tokens"].words == "native, from somewhere"
     assert found["attention"].words == "avx2 kernel from somewhere"
     assert f"float32 code from {compiled_tiny.cache}" in found["compiled"].words
     assert "tiny 0" in found["checkpoint"].words
@@ -87,3 +91,4 @@ def test_the_exit_status_says_whether_forecasts_can_be_made(name, status):
     )
     assert done.returncode == status, done.stderr
     assert "slow   attention: RANCAST_CPU_ISA is none" in done.stdout
+    assert "slow   tokens: RANCAST_CPU_ISA is none" in done.stdout
