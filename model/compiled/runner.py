@@ -78,6 +78,14 @@ class Runner:
         except (OSError, AttributeError) as error:
             raise ArtifactError(f"{path} cannot be loaded: {error}") from error
         self._load.restype = self._run.restype = ctypes.c_void_p
+        self._load.argtypes = [ctypes.c_char_p, ctypes.c_char_p, ctypes.c_size_t]
+        self._run.argtypes = [
+            ctypes.c_void_p,
+            ctypes.POINTER(ctypes.c_void_p),
+            ctypes.c_size_t,
+            ctypes.c_char_p,
+            ctypes.c_size_t,
+        ]
         self._free.restype, self._free.argtypes = None, [ctypes.c_void_p]
 
     def load(self, path: Path) -> Program:
@@ -97,11 +105,12 @@ class Runner:
         capsules = _aoti.unsafe_alloc_void_ptrs_from_tensors(list(tensors))
         inputs = (ctypes.c_void_p * len(capsules))(*(_pointer_of(each, None) for each in capsules))
         words = ctypes.create_string_buffer(_WORDS_BYTES)
-        output = self._run(ctypes.c_void_p(address), inputs, len(capsules), words, _WORDS_BYTES)
+        output = self._run(address, inputs, len(capsules), words, _WORDS_BYTES)
         if not output:
             raise ArtifactError(f"compiled code failed: {_first_line(words)}")
-        answer: Tensor = _aoti.alloc_tensor_by_stealing_from_void_ptr(
-            _capsule_of(output, None, None)
+        # The binding for a single tensor copies it, and would leave this one behind.
+        (answer,) = _aoti.alloc_tensors_by_stealing_from_void_ptrs(
+            [_capsule_of(output, None, None)]
         )
         return answer
 

@@ -14,11 +14,12 @@ def main(arguments: list[str]) -> int:
         path = build(BESIDE if "--beside" in arguments else None)
         if "--beside" in arguments:
             path.parent.chmod(0o755)
-    except ArtifactError as error:
+    except (ArtifactError, OSError) as error:
         sys.stderr.write(f"{error}\n")
         return 1
-    sys.stdout.write(f"{load().reason}\n")
-    return 0
+    library = load()
+    sys.stdout.write(f"{library.reason}\n")
+    return 0 if library.function is not None else 1
 
 
 if __name__ == "__main__":

@@ -38,10 +38,12 @@ class Library:
     Attributes:
         function: `rancast_tokens`, or None where tokens are made by torch.
         reason: Why, in words for a person.
+        plan_bytes: Size of its plan, which has to be ours.
     """
 
-    function: Callable[..., object] | None
+    function: Callable[..., int] | None
     reason: str
+    plan_bytes: int = 0
 
 
 @cache
@@ -62,19 +64,20 @@ def _load() -> Library:
             return Library(None, "the tokeniser is not built; `rancast doctor --build` builds it")
         if not is_ours(path):
             return Library(None, f"{path} may be written by others, so it is not loaded")
-        function = ctypes.CDLL(str(path)).rancast_tokens
+        library = ctypes.CDLL(str(path))
+        function, size = library.rancast_tokens, library.rancast_plan_bytes
     except (OSError, AttributeError, ArtifactError) as error:
         return Library(None, f"the tokeniser cannot be loaded: {error}")
-    function.restype = None
-    return Library(function, f"native, from {path}")
+    function.restype, size.restype = ctypes.c_int, ctypes.c_int64
+    return Library(function, f"native, from {path}", size())
 
 
 def find() -> Path | None:
     """The library that fits these sources, if it has been built."""
-    for folder in (BESIDE, cache_folder()):
-        if (path := folder / library_name()).is_file():
-            return path
-    return None
+    if (beside := BESIDE / library_name()).is_file():
+        return beside
+    cached = cache_folder() / library_name()
+    return cached if cached.is_file() else None
 
 
 def library_name() -> str:
@@ -98,12 +101,12 @@ def build(folder: Path | None = None) -> Path:
     Raises:
         ArtifactError: There is no compiler, it fails, or the folder cannot be written.
     """
-    path = (folder or cache_folder()) / library_name()
-    if path.is_file():
-        return path
-    if (tool := compiler()) is None:
-        raise ArtifactError("expected a C++ compiler (CXX, or g++), found none")
     try:
+        path = (folder or cache_folder()) / library_name()
+        if path.is_file():
+            return path
+        if (tool := compiler()) is None:
+            raise ArtifactError("expected a C++ compiler (CXX, or g++), found none")
         path.parent.mkdir(mode=0o755, parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(dir=path.parent) as scratch:
             made = Path(scratch) / path.name
@@ -117,5 +120,5 @@ def build(folder: Path | None = None) -> Path:
             made.chmod(0o755)
             os.replace(made, path)
     except OSError as error:
-        raise ArtifactError(f"expected to build {path}, could not: {error}") from error
+        raise ArtifactError(f"expected to build the tokeniser, could not: {error}") from error
     return path

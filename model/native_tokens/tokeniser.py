@@ -21,7 +21,7 @@ from model.config import COPY_CANDIDATES, TOKEN_INPUTS, ForecasterConfig
 from model.copies import Copies
 from model.lags import DAY_MS, WEEK_MS, period_steps, smoothing_radius
 from model.native_tokens.library import load
-from model.planned import input_width, planned_part
+from model.planned import input_width, planned_part, planned_width
 from model.scaling import ScaleStats
 from model.tokens import Series, Tokens, group_widths
 
@@ -64,8 +64,10 @@ class _Plan(ctypes.Structure):
 
 def build_tokens(series: Series, config: ForecasterConfig, future_patches: int) -> Tokens:
     """Tokens of a batch; see `model.tokens.build_tokens`, whose answer this is up to rounding."""
-    function = load().function
-    if function is None or _is_special(series, config, future_patches):
+    library = load()
+    function = library.function
+    fits = function is not None and library.plan_bytes == ctypes.sizeof(_Plan)
+    if function is None or not fits or not _is_plain(series, config, future_patches):
         return tokens.build_tokens(series, config, future_patches)
     windows, kpis, steps = series.values.shape
     patches = tokens.context_patches(config, steps)
@@ -86,27 +88,46 @@ def build_tokens(series: Series, config: ForecasterConfig, future_patches: int) 
             series.present,
         )
     ]
-    function(
+    status = function(
         ctypes.byref(plan),
         ctypes.c_int64(windows),
         ctypes.c_int64(kpis),
         *map(_address, (*given, inputs, visible, *stats, *copies)),
     )
+    if status:
+        raise MemoryError("expected memory for the tokens of a series, got none")
     found = copies if config.copies else None
     return Tokens(inputs, visible, series.kinds, future_patches, stats, found)
 
 
-def _is_special(series: Series, config: ForecasterConfig, future_patches: int) -> bool:
-    """Whether a candidate is asked that only planned days have, or tensors are of other types."""
+def _is_plain(series: Series, config: ForecasterConfig, future_patches: int) -> bool:
+    """Whether the library can answer: the right shapes and types, and no planned day ahead.
+
+    What does not fit is left to torch, which refuses it in its own words.
+    """
+    windows, kpis, steps = series.values.shape
+    patches = tokens.context_patches(config, steps) + future_patches
     floats = (series.values, series.calendar, series.planned, series.lower, series.upper)
     if any(each.dtype != torch.float32 or not each.is_cpu for each in floats):
-        return True
-    if not {"holiday", "event"} & set(config.copies):
         return False
+    if series.present.dtype != torch.bool or not series.present.is_cpu:
+        return False
+    if any(x.shape != (windows, kpis) for x in (series.lower, series.upper, series.present)):
+        return False
+    if series.calendar.shape != (windows, patches, CALENDAR_WIDTH):
+        return False
+    if series.planned.shape != (windows, patches, planned_width(config.patch)):
+        return False
+    if bool(series.values.isinf().any()) or (
+        torch.is_grad_enabled() and series.values.requires_grad
+    ):
+        return False
+    if not {"holiday", "event"} & set(config.copies):
+        return True
     ahead = future_patches * config.patch
     days = planned_part(series.planned, config.patch, "sunday_days").flatten(1)[:, -ahead:]
     events = planned_part(series.planned, config.patch, "event_share").flatten(1)[:, -ahead:]
-    return bool((days > 0.5).any() or (events > 0.5).any())
+    return not bool((days > 0.5).any() or (events > 0.5).any())
 
 
 def _plan(series: Series, config: ForecasterConfig, patches: int, future_patches: int) -> _Plan:

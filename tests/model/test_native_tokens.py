@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
 import os
 import subprocess
@@ -20,7 +21,7 @@ from model.calendar import CALENDAR_WIDTH
 from model.code_cache import CACHE_VARIABLE
 from model.config import COPY_CANDIDATES, TOKEN_INPUTS, ForecasterConfig
 from model.errors import ArtifactError
-from model.native_tokens import build, build_tokens, library, load
+from model.native_tokens import build, build_tokens, library, load, tokeniser
 from model.planned import planned_part, planned_width
 from tests.conftest import REPOSITORY
 
@@ -239,8 +240,10 @@ def test_no_sanitiser_finds_anything(tmp_path):
     program = (
         "import ctypes, sys, numpy as np\n"
         "from model.native_tokens import library\n"
-        f"function = ctypes.CDLL({str(made)!r}).rancast_tokens; function.restype = None\n"
-        "loaded = library.Library(function, 'sanitised')\n"
+        f"made = ctypes.CDLL({str(made)!r}); made.rancast_tokens.restype = ctypes.c_int\n"
+        "size = made.rancast_plan_bytes()\n"
+        "loaded = library.Library(made.rancast_tokens, 'sanitised', size)\n"
+        "from model import tokens; define, tokens.build_tokens = tokens.build_tokens, None\n"
         "from model.native_tokens import tokeniser; tokeniser.load = lambda: loaded\n"
         "from model.config import COPY_CANDIDATES, ForecasterConfig\n"
         "from tests.model.test_native_tokens import STEPS_MS, draw_series\n"
@@ -254,3 +257,39 @@ def test_no_sanitiser_finds_anything(tmp_path):
     )
     found = run_python(program, LD_PRELOAD=runtime, ASAN_OPTIONS="detect_leaks=0")
     assert found.strip().endswith("clean")
+
+
+def misshapen(series):
+    """Series that do not fit: what torch refuses is not for the library to read beyond."""
+    yield replace(series, calendar=series.calendar[:, :-1])
+    yield replace(series, planned=series.planned[..., :-1])
+    yield replace(series, planned=series.planned[:, 1:])
+    yield replace(series, lower=series.lower[:, :1])
+    yield replace(series, present=series.present.float())
+    yield replace(series, values=torch.where(series.values > 4, math.inf, series.values))
+    yield replace(series, values=series.values.clone().requires_grad_())
+
+
+@needs_library
+def test_what_does_not_fit_is_left_to_torch(torch_answers):
+    config = ForecasterConfig(copies=COPY_CANDIDATES)
+    series = draw_series(np.random.default_rng(0), config, (2, 2, 200), 900_000, 2)
+    for number, odd in enumerate(misshapen(series), 1):
+        with contextlib.suppress(RuntimeError):
+            build_tokens(odd, config, 2)
+        assert len(torch_answers) == number
+
+
+@needs_library
+def test_a_library_with_another_plan_is_not_called(torch_answers, monkeypatch):
+    other = replace(load(), plan_bytes=load().plan_bytes + 8)
+    monkeypatch.setattr(tokeniser, "load", lambda: other)
+    config = ForecasterConfig()
+    series = draw_series(np.random.default_rng(0), config, (2, 2, 200), 900_000, 2)
+    build_tokens(series, config, 2)
+    assert len(torch_answers) == 1
+
+
+@pytest.mark.skipif(compiler() is None, reason="there is no C++ compiler")
+def test_the_sources_compile(tmp_path):
+    assert build(tmp_path).is_file()

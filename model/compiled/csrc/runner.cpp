@@ -28,11 +28,14 @@ void rancast_program_free(void* program) { delete static_cast<Program*>(program)
 
 // Takes the inputs over; the one output belongs to the caller.
 void* rancast_program_run(void* program, void** inputs, size_t count, char* words, size_t room) {
-  std::vector<at::Tensor> tensors;
-  for (size_t index = 0; index < count; ++index) {
-    tensors.push_back(*std::unique_ptr<at::Tensor>(static_cast<at::Tensor*>(inputs[index])));
-  }
   try {
+    std::vector<std::unique_ptr<at::Tensor>> taken;
+    taken.reserve(count);
+    for (size_t index = 0; index < count; ++index) {
+      taken.emplace_back(static_cast<at::Tensor*>(inputs[index]));
+    }
+    std::vector<at::Tensor> tensors;
+    for (const auto& each : taken) tensors.push_back(*each);
     c10::InferenceMode guard;
     auto outputs = static_cast<Program*>(program)->boxed_run(std::move(tensors));
     return new at::Tensor(outputs.at(0));

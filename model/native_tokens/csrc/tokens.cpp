@@ -4,7 +4,13 @@
 
 #include "tokens.h"
 
-extern "C" void rancast_tokens(
+#include <new>
+
+// What the caller's idea of a plan has to be as large as.
+extern "C" int64_t rancast_plan_bytes() { return sizeof(rancast::Plan); }
+
+// 0, or 1 where there is not enough memory.
+extern "C" int rancast_tokens(
     const rancast::Plan* plan, int64_t windows, int64_t kpis,
     const float* values,    // (B, K, T)
     const float* calendar,  // (B, N, calendar_width)
@@ -17,7 +23,7 @@ extern "C" void rancast_tokens(
     double* mean,           // (B, K)
     double* spread,         // (B, K)
     float* copies,          // (B, K, M, C), zeros
-    bool* known) {          // (B, K, M, C), false
+    bool* known) try {      // (B, K, M, C), false
   rancast::Tokeniser tokeniser(*plan);
   const int64_t patches = plan->context_patches + plan->future_patches;
   const int64_t offered = plan->future() * plan->candidates;
@@ -34,4 +40,7 @@ extern "C" void rancast_tokens(
       tokeniser.run(series, answer);
     }
   }
+  return 0;
+} catch (const std::bad_alloc&) {
+  return 1;
 }

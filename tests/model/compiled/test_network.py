@@ -1,3 +1,4 @@
+import resource
 import shutil
 import sys
 import threading
@@ -105,6 +106,22 @@ def test_other_threads_go_on_while_a_program_runs(artifact, compiled_tiny):
         stop.set()
         other.join()
     assert gone_on
+
+
+def test_answers_and_inputs_are_given_back(artifact, compiled_tiny):
+    network = CompiledNetwork(artifact)
+    tokens = draw_tokens(compiled_tiny.checkpoint.config, 64, 3, 11, 3)
+    answer_kib = network(tokens).nbytes / 1024
+
+    def peak_kib():
+        return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+
+    for _ in range(20):
+        network(tokens)
+    before = peak_kib()
+    for _ in range(300):
+        network(tokens)
+    assert peak_kib() - before < 100 * answer_kib
 
 
 @pytest.mark.parametrize("name", [*(f"{shape}.pt2" for shape in Shape), RUNNER])
