@@ -128,7 +128,8 @@ def doctor(
     if build:
         from service.offline.building import build_native_code
 
-        build_native_code()
+        for trouble in build_native_code():
+            sys.stderr.write(f"{trouble}\n")
     raise typer.Exit(0 if examine_machine(checkpoint, load(catalogue)) else 1)
 
 

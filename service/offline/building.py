@@ -4,13 +4,25 @@ from __future__ import annotations
 
 from model import native_tokens
 from model.attention import native as native_attention
+from model.attention.native.library import find as find_attention
+from model.errors import ModelError
+from model.native_tokens.library import find as find_tokens
 
 
-def build_native_code() -> None:
-    """Build the tokeniser and the attention kernel, where they are missing.
+def build_native_code() -> list[str]:
+    """Build the tokeniser and the attention kernel, each where it lies in no place.
 
-    Raises:
-        ModelError: There is no compiler, or it fails.
+    Returns:
+        What could not be built, and why: torch does it then.
     """
-    native_tokens.build()
-    native_attention.build()
+    troubles = []
+    for find, build in (
+        (find_tokens, native_tokens.build),
+        (find_attention, native_attention.build),
+    ):
+        try:
+            if find() is None:
+                build()
+        except (ModelError, OSError) as error:
+            troubles.append(str(error))
+    return troubles

@@ -9,14 +9,12 @@ from pathlib import Path
 from rich.console import Console
 
 from kpi.catalogue import Catalogue, load_catalogue
-from model.attention.native.library import compiler
 from model.checkpoint import Checkpoint, load_checkpoint
 from model.code_cache import ISA_VARIABLE
 from model.compiled import Artifact, CompiledNetwork
 from model.compiled.build import compile_best
 from model.compiled.target import Precision
 from model.compiled.trial import trial_windows
-from model.errors import ArtifactError, AttentionError
 from model.pretrained import find_checkpoint
 from model.transformer import TransformerPredictor
 from service.offline.building import build_native_code
@@ -44,11 +42,9 @@ def compile_with_progress(checkpoint: Path | None, precision: Precision | None) 
     def tell(words: str) -> None:
         console.print(words, markup=False)
 
-    if os.environ.get(ISA_VARIABLE) != "none" and compiler() is not None:
-        try:
-            build_native_code()
-        except (ArtifactError, AttentionError) as error:
-            tell(str(error))
+    if os.environ.get(ISA_VARIABLE) != "none":
+        for trouble in build_native_code():
+            tell(trouble)
     artifact = compile_best(found, precision, on_progress=tell)
     plain, compiled = speeds_ms(found, artifact, load_catalogue())
     tell(

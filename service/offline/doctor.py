@@ -125,6 +125,7 @@ def _compiled(checkpoint: Checkpoint, catalogue: Catalogue) -> tuple[Predictor, 
             artifact = best_artifact(checkpoint, precision_of(settings.precision))
             if artifact is not None:
                 predictor, _ = predictor_of(checkpoint, catalogue, artifact)
+                _forecast_ms(predictor)  # what fails here, the service falls back from
                 words = (
                     f"{artifact.target.precision} code from {artifact.folder}; in its self-test "
                     f"quantiles moved by {artifact.moved} of their 80 % interval"
