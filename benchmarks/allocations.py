@@ -24,7 +24,8 @@ from torch import Tensor
 
 from benchmarks.harness import Unavailable
 from model.attention import Mask, attention
-from model.attention.native.library import compiler
+from model.errors import ArtifactError
+from model.shared_library import compiler, run_compiler
 
 SOURCE = Path(__file__).with_name("allocations.cpp")
 FLAGS = ("-std=c++17", "-O2", "-fPIC", "-shared", "-fno-builtin", "-fvisibility=hidden")
@@ -81,17 +82,11 @@ def peak_bytes(jobs: Sequence[Job]) -> list[int]:
 
 
 def _build(folder: Path) -> Path:
-    tool, library = compiler(), folder / "allocations.so"
-    if tool is None:
-        raise Unavailable("memory is counted by a library that needs a C++ compiler")
-    done = subprocess.run(
-        [*tool, *FLAGS, str(SOURCE), "-o", str(library)],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    if done.returncode:
-        raise Unavailable(f"the library that counts memory cannot be built: {done.stderr}")
+    library = folder / "allocations.so"
+    try:
+        run_compiler([*compiler(), *FLAGS, str(SOURCE), "-o", str(library)])
+    except ArtifactError as error:
+        raise Unavailable(f"the library that counts memory cannot be built: {error}") from error
     return library
 
 

@@ -75,15 +75,15 @@ class Acceleration:
 
     async def _accelerate(self) -> CompilationResult | None:
         """What came of it, None where there was nothing to do."""
-        from model.attention.native.library import compiler
         from model.compiled import best_artifact, is_settled
+        from model.shared_library import find_compiler
 
         services, checkpoint = self._services, self._model.checkpoint
         assert checkpoint is not None  # whatever has a path is made of one
         precision = precision_of(services.settings.precision)
         if await asyncio.to_thread(is_settled, checkpoint, precision):
             return None
-        if compiler() is None:
+        if find_compiler() is None:
             reason = "no C++ compiler (CXX, or g++); `rancast compile` elsewhere can fill the cache"
             log_event(_LOGGER, logging.INFO, "compilation_unavailable", reason=reason)
             return CompilationResult.UNAVAILABLE

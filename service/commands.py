@@ -126,7 +126,7 @@ def doctor(
     from service.offline.cli import examine_machine
 
     if build:
-        from service.offline.building import build_native_code
+        from model.native_code import build_native_code
 
         for trouble in build_native_code():
             sys.stderr.write(f"{trouble}\n")

@@ -47,15 +47,16 @@ def compiled_tiny(tmp_path_factory: pytest.TempPathFactory) -> CompiledTiny:
     """Compiled for float32; half a minute, so all processes of a run share it."""
     import torch
 
-    from model.attention.native.library import compiler, load
+    from model.attention.native.library import load
     from model.checkpoint import Checkpoint, load_checkpoint, save_checkpoint
     from model.code_cache import CACHE_VARIABLE
     from model.compiled import Precision
     from model.compiled.build import compile_checkpoint
     from model.config import COPY_CANDIDATES, ForecasterConfig
     from model.forecaster import Forecaster
+    from model.shared_library import find_compiler
 
-    if compiler() is None:
+    if find_compiler() is None:
         pytest.skip("there is no C++ compiler")
     load()  # is looked for once in a process, and not in the cache of this fixture
     base = tmp_path_factory.getbasetemp()

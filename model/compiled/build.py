@@ -20,7 +20,6 @@ from pathlib import Path
 import torch
 
 from kpi.catalogue import load_catalogue
-from model.attention.native.library import compiler
 from model.checkpoint import Checkpoint
 from model.code_cache import locked
 from model.compiled.artifact import (
@@ -40,6 +39,7 @@ from model.compiled.runner import compile_runner
 from model.compiled.target import Precision, Target, multiplies_bfloat16
 from model.compiled.trial import TOLERANCES, Movement, movement, trial_windows
 from model.errors import ArtifactError, SelfTestError
+from model.shared_library import compiler
 from model.transformer import TransformerPredictor
 
 _INTERMEDIATE_VARIABLE = "TORCHINDUCTOR_CACHE_DIR"
@@ -183,8 +183,7 @@ def _make(
 
 
 def _compile(checkpoint: Checkpoint, precision: Precision, shape: Shape, folder: Path) -> None:
-    if compiler() is None:
-        raise ArtifactError("expected a C++ compiler (CXX, or g++), found none")
+    compiler()  # torch's own words for none are many
     try:
         # Where gradients could be asked, weights would not become constants, without a word.
         with warnings.catch_warnings(), torch.no_grad():

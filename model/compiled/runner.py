@@ -8,7 +8,6 @@ lets it go.
 from __future__ import annotations
 
 import ctypes
-import subprocess
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -16,14 +15,13 @@ import torch
 from torch import Tensor
 from torch._C import _aoti
 
-from model.attention.native.library import compiler
 from model.errors import ArtifactError
+from model.shared_library import compiler, run_compiler
 
 RUNNER = "runner.so"
 SOURCE = Path(__file__).parent / "csrc" / "runner.cpp"
 _FLAGS = ("-std=c++20", "-O1", "-fPIC", "-shared")
 _WORDS_BYTES = 4096
-_SHOWN_BYTES = 2000
 
 _pointer_of = ctypes.pythonapi.PyCapsule_GetPointer
 _pointer_of.restype, _pointer_of.argtypes = ctypes.c_void_p, [ctypes.py_object, ctypes.c_char_p]
@@ -38,25 +36,21 @@ def compile_runner(folder: Path) -> Path:
     Raises:
         ArtifactError: There is no compiler, or it fails, in its own last words.
     """
-    if (tool := compiler()) is None:
-        raise ArtifactError("expected a C++ compiler (CXX, or g++), found none")
     package = Path(torch.__file__).parent
     headers = package / "include"
     path = folder / RUNNER
-    command = [
-        *tool,
-        *_FLAGS,
-        f"-D_GLIBCXX_USE_CXX11_ABI={int(torch.compiled_with_cxx11_abi())}",
-        f"-isystem{headers}",
-        f"-isystem{headers / 'torch' / 'csrc' / 'api' / 'include'}",
-        str(SOURCE),
-        *("-o", str(path)),
-        *(f"-L{package / 'lib'}", "-ltorch_cpu", "-lc10"),
-    ]
-    done = subprocess.run(command, capture_output=True, text=True, errors="replace", check=False)
-    if done.returncode:
-        words = (done.stdout + done.stderr)[-_SHOWN_BYTES:]
-        raise ArtifactError(f"expected `{' '.join(command)}` to work, it said: {words}")
+    run_compiler(
+        [
+            *compiler(),
+            *_FLAGS,
+            f"-D_GLIBCXX_USE_CXX11_ABI={int(torch.compiled_with_cxx11_abi())}",
+            f"-isystem{headers}",
+            f"-isystem{headers / 'torch' / 'csrc' / 'api' / 'include'}",
+            str(SOURCE),
+            *("-o", str(path)),
+            *(f"-L{package / 'lib'}", "-ltorch_cpu", "-lc10"),
+        ]
+    )
     return path
 
 

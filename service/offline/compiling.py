@@ -15,9 +15,9 @@ from model.compiled import Artifact, CompiledNetwork
 from model.compiled.build import compile_best
 from model.compiled.target import Precision
 from model.compiled.trial import trial_windows
+from model.native_code import build_native_code
 from model.pretrained import find_checkpoint
 from model.transformer import TransformerPredictor
-from service.offline.building import build_native_code
 from service.offline.timing import medians_ms
 
 HORIZON_STEPS = 24

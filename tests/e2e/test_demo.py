@@ -13,7 +13,7 @@ from pathlib import Path
 import httpx
 import pytest
 
-from model.attention.native.library import compiler
+from model.shared_library import find_compiler
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 
@@ -86,7 +86,7 @@ def test_the_simulated_network_is_forecast_and_everything_ends_in_order():
 
 @pytest.mark.slow
 def test_compiled_code_answers_where_it_has_been_made():
-    if compiler() is None:
+    if find_compiler() is None:
         pytest.skip("there is no C++ compiler")
     made = subprocess.run(
         [sys.executable, "-m", "rancast", "compile"],

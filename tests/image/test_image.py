@@ -80,7 +80,9 @@ def test_command_line_answers(image: Image) -> None:
 def test_attention_runs_in_the_kernel_that_was_built_with_the_image(image: Image) -> None:
     if platform.machine() != "x86_64":
         pytest.skip("there is a kernel for x86-64 only")
-    look = "from model.attention.native.library import find; print(find())"
+    look = (
+        "from model.attention.native.library import kernel_library; print(kernel_library().find())"
+    )
     found = image.shell(f'python3 -c "{look}"').stdout
     assert fnmatch(found.strip(), f"{SITE}/model/attention/native/lib/attention-*.so")
     told = image.shell("rancast doctor")

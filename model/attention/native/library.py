@@ -1,24 +1,17 @@
 """Finding, building and loading the kernel's shared library.
 
 The library is C++ on torch's stable ABI, compiled for several instruction sets at once, of which
-one is chosen when it runs. It is looked for beside this file, where a package may bring it, and
-then in the user's cache; its name says which sources, compiler flags and torch it was made from, so
-that a stale one is never found.
+one is chosen when it runs.
 """
 
 from __future__ import annotations
 
 import ctypes
-import hashlib
 import logging
 import os
 import platform
-import shlex
-import shutil
-import subprocess
-import tempfile
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -26,11 +19,11 @@ from pathlib import Path
 import torch
 
 from model.attention.native.gradient import register
-from model.code_cache import FLAGS_VARIABLE, ISA_VARIABLE, cache_folder, is_ours
-from model.errors import ArtifactError, AttentionError
+from model.code_cache import FLAGS_VARIABLE, ISA_VARIABLE, is_ours
+from model.errors import ArtifactError
+from model.shared_library import SharedLibrary, compiler, run_compiler, run_compilers
 
 SOURCES = Path(__file__).parent / "csrc"
-BESIDE = Path(__file__).parent / "lib"
 COMMON_FLAGS = (
     "-std=c++17",
     "-O3",
@@ -94,10 +87,10 @@ def _load_once() -> Kernel:
 def _load() -> Kernel:
     if os.environ.get(ISA_VARIABLE) == "none":
         return Kernel(None, f"{ISA_VARIABLE} is none")
-    if platform.machine() not in ("x86_64", "AMD64") or platform.system() != "Linux":
-        return Kernel(None, f"no kernel for {platform.system()} on {platform.machine()}")
+    if lacking := lacking_platform():
+        return Kernel(None, lacking)
     try:
-        path = find()
+        path = kernel_library().find()
     except (OSError, ArtifactError) as error:
         return Kernel(None, f"the kernel cannot be looked for: {error}")
     if path is None:
@@ -119,70 +112,29 @@ def _load() -> Kernel:
     return Kernel(chosen, f"{chosen} kernel from {path}", path)
 
 
-def find() -> Path | None:
-    """The library that fits these sources and this torch, if it has been built."""
-    name = library_name()
-    if (beside := BESIDE / name).is_file():
-        return beside
-    cached = cache_folder() / name
-    return cached if cached.is_file() else None
+def lacking_platform() -> str | None:
+    """Why there can be no kernel for this kind of machine, None where there can."""
+    if platform.machine() in ("x86_64", "AMD64") and platform.system() == "Linux":
+        return None
+    return f"no kernel for {platform.system()} on {platform.machine()}"
 
 
-def library_name() -> str:
-    """File name of the library, by what it is made from."""
-    digest = hashlib.sha256()
-    for path in sorted([*SOURCES.glob("*.h"), *SOURCES.glob("*.cpp")]):
-        digest.update(path.name.encode() + path.read_bytes())
+def kernel_library() -> SharedLibrary:
+    """The library for these sources and this torch."""
     made_with = (_common_flags(), dict(KERNELS), torch.__version__, platform.libc_ver())
-    digest.update(repr(made_with).encode())
-    return f"attention-{digest.hexdigest()[:16]}.so"
+    return SharedLibrary("attention", SOURCES, SOURCES.with_name("lib"), made_with, _compile)
 
 
 def _common_flags() -> tuple[str, ...]:
     return (*COMMON_FLAGS, *os.environ.get(FLAGS_VARIABLE, "").split())
 
 
-def compiler() -> list[str] | None:
-    """The C++ compiler with its arguments: `CXX`, or g++."""
-    words = shlex.split(os.environ.get("CXX") or "g++")
-    return words if words and shutil.which(words[0]) else None
-
-
-def build(folder: Path | None = None) -> Path:
-    """Compile the library, unless it is there already.
+def _compile(folder: Path) -> Path:
+    """The library in a folder of its own.
 
     A compiler that does not know an instruction set leaves it out; without AVX2 there is no kernel.
-
-    Args:
-        folder: Where to, by default the cache.
-
-    Returns:
-        Its path. It appears there in one step, so that two builds at once do no harm.
-
-    Raises:
-        AttentionError: There is no compiler, or it fails, in its own last words, or the folder
-            cannot be written.
     """
-    try:
-        path = (folder or cache_folder()) / library_name()
-        if path.is_file():
-            return path
-        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(dir=path.parent) as scratch:
-            built = _compile(Path(scratch))
-            built.chmod(0o755)
-            os.replace(built, path)
-    except (OSError, ArtifactError) as error:
-        raise AttentionError(f"expected to build the kernel, could not: {error}") from error
-    return path
-
-
-def _compile(folder: Path) -> Path:
-    """The library in a folder of its own."""
-    if (tool := compiler()) is None:
-        raise AttentionError(
-            "expected a C++ compiler (CXX, or g++) to build the kernel, found none"
-        )
+    tool = compiler()
     headers = Path(torch.__file__).parent / "include"
 
     def unit(name: str, source: str, *flags: str) -> list[str]:
@@ -192,34 +144,19 @@ def _compile(folder: Path) -> Path:
     kernels = {
         isa: unit(isa, "kernels", *flags, f"-DRANCAST_ISA={isa}") for isa, flags in KERNELS.items()
     }
-    failed = _run_all(kernels)
+    failed = run_compilers(kernels)
     if "avx2" in failed:
-        raise AttentionError(failed["avx2"])
+        raise ArtifactError(failed["avx2"])
     known = [f"-DRANCAST_HAS_{isa.upper()}" for isa in KERNELS if isa not in failed]
     others = {
         "dispatch": unit("dispatch", "dispatch", *known),
         "op": unit("op", "op", STABLE_ABI, f"-isystem{headers}"),
     }
+    for words in run_compilers(others).values():
+        raise ArtifactError(words)
     linked = folder / "attention.so"
     objects = [str(folder / f"{name}.o") for name in (*kernels, *others) if name not in failed]
     # Named so that its symbols are found; it is loaded already wherever this library is.
     torch_cpu = [f"-L{headers.with_name('lib')}", "-ltorch_cpu"]
-    link = [*tool, "-shared", *_common_flags(), "-o", str(linked), *objects, *torch_cpu]
-    for commands in (others, {"attention": link}):
-        for words in _run_all(commands).values():
-            raise AttentionError(words)
+    run_compiler([*tool, "-shared", *_common_flags(), "-o", str(linked), *objects, *torch_cpu])
     return linked
-
-
-def _run_all(commands: Mapping[str, Sequence[str]]) -> dict[str, str]:
-    """Run compilers side by side; what those that fail say, by name."""
-    running = {
-        name: subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
-        for name, command in commands.items()
-    }
-    said = {name: process.communicate()[0] for name, process in running.items()}
-    return {
-        name: f"expected `{' '.join(commands[name])}` to work, it said: {said[name][-2_000:]}"
-        for name, process in running.items()
-        if process.returncode
-    }

@@ -12,8 +12,8 @@ from torch import Tensor
 
 from model.attention import Mask
 from model.attention.native import Kernel, load
-from model.attention.native.library import compiler
 from model.code_cache import ISA_VARIABLE
+from model.shared_library import find_compiler
 
 DrawTensors = Callable[..., tuple[Tensor, Tensor, Tensor]]
 MakeMask = Callable[[str, int, int, int], Mask]
@@ -70,7 +70,9 @@ def native_kernel() -> Kernel:
     """The native kernel; where it cannot be used, tests of it are skipped with the reason."""
     kernel = load()
     if not kernel.usable:
-        can_be = compiler() and platform.machine() == "x86_64" and not os.environ.get(ISA_VARIABLE)
+        can_be = (
+            find_compiler() and platform.machine() == "x86_64" and not os.environ.get(ISA_VARIABLE)
+        )
         if can_be:
             pytest.fail(f"{kernel.reason}, though there is a compiler: run `make venv`")
         pytest.skip(kernel.reason)

@@ -13,10 +13,12 @@ import pytest
 import torch
 
 from model.attention import Mask, QkNorm, attention
-from model.attention.native import build, library
+from model.attention.native import library
+from model.attention.native.library import kernel_library
 from model.code_cache import CACHE_VARIABLE, FLAGS_VARIABLE, ISA_VARIABLE
 from model.errors import AttentionError
 from model.rotary import RotaryTable, rotary_table
+from model.shared_library import compiler
 from tests.conftest import REPOSITORY
 from tests.model.attention.sweep import LIMITS, SHAPES, check
 
@@ -44,7 +46,7 @@ def build_with(flags: str, monkeypatch, tmp_path_factory) -> dict[str, str]:
     """Build the kernel with more flags; the environment in which it is found."""
     folder = tmp_path_factory.mktemp("kernel")
     monkeypatch.setenv(FLAGS_VARIABLE, flags)
-    build(folder)
+    kernel_library().build(folder)
     return {FLAGS_VARIABLE: flags, CACHE_VARIABLE: str(folder)}
 
 
@@ -76,8 +78,7 @@ def test_the_code_for_tiles_gives_it_too_with_tile_instructions_in_software(
 @pytest.mark.slow
 def test_it_touches_no_memory_that_is_not_its_own(monkeypatch, tmp_path_factory, native_kernel):
     environment = build_with(SANITISERS, monkeypatch, tmp_path_factory)
-    tool = library.compiler()
-    assert tool
+    tool = compiler()
     runtime = subprocess.run(
         [*tool, "-print-file-name=libasan.so"], capture_output=True, text=True, check=True
     ).stdout.strip()
@@ -378,19 +379,6 @@ class _SelfAttend(torch.nn.Module):
         return attention(x, x, x, backend="native")
 
 
-def test_without_a_compiler_building_says_what_is_missing(monkeypatch, tmp_path):
-    monkeypatch.setenv("CXX", "no-such-compiler")
-    with pytest.raises(AttentionError, match=r"expected a C\+\+ compiler"):
-        build(tmp_path)
-
-
-def test_a_compiler_that_fails_is_quoted_and_leaves_nothing_behind(monkeypatch, tmp_path):
-    monkeypatch.setenv(FLAGS_VARIABLE, "--no-such-flag")
-    with pytest.raises(AttentionError, match="no-such-flag"):
-        build(tmp_path)
-    assert list(tmp_path.iterdir()) == []
-
-
 @pytest.mark.parametrize(
     ("environment", "reason"),
     [
@@ -453,17 +441,6 @@ def test_without_a_home_there_is_no_kernel_and_no_error():
     assert done.returncode == 0, done.stderr
 
 
-def test_a_folder_that_cannot_be_written_is_named(tmp_path):
-    (tmp_path / "file").write_text("", encoding="ascii")
-    with pytest.raises(AttentionError, match="expected to build the kernel, could not"):
-        build(tmp_path / "file" / "below")
-
-
-def test_the_compiler_may_have_arguments(monkeypatch):
-    monkeypatch.setenv("CXX", "g++ -m64")
-    assert library.compiler() == ["g++", "-m64"]
-
-
 @pytest.mark.slow
 def test_an_instruction_set_that_the_compiler_lacks_is_left_out(monkeypatch, tmp_path):
     monkeypatch.setattr(
@@ -471,7 +448,7 @@ def test_an_instruction_set_that_the_compiler_lacks_is_left_out(monkeypatch, tmp
         "KERNELS",
         {"avx2": library.AVX2_FLAGS, "avx512_bf16": ("-mno-such-set",)},
     )
-    path = build(tmp_path)
+    path = kernel_library().build(tmp_path)
     program = f"import ctypes; lib = ctypes.CDLL({str(path)!r}); f = lib.rancast_attention_isa; "
     done = run_python(f"import torch; {program} f.restype = ctypes.c_char_p; print(f().decode())")
     assert done.stdout.strip() == "avx2"
@@ -486,10 +463,3 @@ def run_python(program: str, **environment: str) -> subprocess.CompletedProcess[
         text=True,
         check=False,
     )
-
-
-def test_a_build_that_is_there_is_not_made_again(monkeypatch):
-    path = library.find()
-    assert path is not None
-    monkeypatch.setenv("CXX", "no-such-compiler")
-    assert build(path.parent) == path
