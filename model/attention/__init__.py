@@ -10,7 +10,7 @@ from typing import Final, Literal, overload
 
 from torch import Tensor
 
-from model.attention.inputs import QkNorm, prepare, validate
+from model.attention.inputs import QkNorm, expect_kinds, prepare, validate
 from model.attention.mask import UNMASKED, Mask, TileVisibility
 from model.attention.merge import merge
 from model.attention.native import Answer, native_attention, quick_attention, supports
@@ -151,6 +151,7 @@ def attention(
     Raises:
         AttentionError: Shapes, types, devices or options do not fit together.
     """
+    expect_kinds(q, k, v, mask, rope, qk_norm)
     if backend in ("auto", "native") and supports(q):
         answer = quick_attention(q, k, v, mask, rope, qk_norm, scale, return_lse)
         if answer is not None:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from types import NoneType
 
 import torch
 from torch import Tensor
@@ -50,6 +51,37 @@ TYPES = (torch.float16, torch.bfloat16, torch.float32, torch.float64)
 def accumulator_dtype(dtype: torch.dtype) -> torch.dtype:
     """Type of sums and of the log-sum-exp: float64 for float64, float32 for all narrower ones."""
     return torch.float64 if dtype == torch.float64 else torch.float32
+
+
+def expect_kinds(
+    q: object, k: object, v: object, mask: object, rope: object, qk_norm: object
+) -> None:
+    """Refuse what is no tensor, mask, table or norm at all.
+
+    Raises:
+        AttentionError: One is of another kind; the message names it.
+    """
+    if (
+        isinstance(q, Tensor)
+        and isinstance(k, Tensor)
+        and isinstance(v, Tensor)
+        and isinstance(mask, Mask)
+        and (rope is None or isinstance(rope, RotaryTable))
+        and (qk_norm is None or isinstance(qk_norm, QkNorm))
+    ):
+        return
+    expected: tuple[tuple[str, object, tuple[type, ...]], ...] = (
+        ("q", q, (Tensor,)),
+        ("k", k, (Tensor,)),
+        ("v", v, (Tensor,)),
+        ("mask", mask, (Mask,)),
+        ("rope", rope, (RotaryTable, NoneType)),
+        ("qk_norm", qk_norm, (QkNorm, NoneType)),
+    )
+    for name, value, kinds in expected:
+        if not isinstance(value, kinds):
+            words = " or ".join(kind.__name__ for kind in kinds)
+            raise AttentionError(f"expected {name} of {words}, got {type(value).__name__}")
 
 
 def validate(

@@ -155,6 +155,25 @@ def test_every_backend_refuses_inputs_that_do_not_fit_with_what_was_expected_and
         assert fragment in str(error.value), backend
 
 
+@pytest.mark.parametrize(
+    ("options", "fragment"),
+    [
+        ({"k": Q.numpy()}, "expected k of Tensor, got ndarray"),
+        ({"q": None}, "expected q of Tensor, got NoneType"),
+        ({"v": [1.0]}, "expected v of Tensor, got list"),
+        ({"mask": None}, "expected mask of Mask, got NoneType"),
+        ({"mask": Q[0, 0] > 0}, "expected mask of Mask, got Tensor"),
+        ({"rope": (Q, Q)}, "expected rope of RotaryTable or NoneType, got tuple"),
+        ({"qk_norm": GAINS}, "expected qk_norm of QkNorm or NoneType, got Tensor"),
+    ],
+)
+@pytest.mark.parametrize("backend", ["auto", *BACKENDS])
+def test_what_is_of_another_kind_altogether_is_named(options, fragment, backend):
+    with pytest.raises(AttentionError) as error:
+        attention(**{"q": Q, "k": Q, "v": Q, "backend": backend, **options})
+    assert str(error.value) == fragment
+
+
 def test_a_backend_that_nobody_knows_is_refused_with_those_that_are_known():
     with pytest.raises(AttentionError, match="got 'fastest'") as error:
         attention(Q, Q, Q, backend="fastest")
