@@ -4,13 +4,13 @@ It needs no weights, is never far wrong, and is the bar that the Transformer has
 the rule with the least error on the window itself is taken: the mean over the last days, the mean
 over the last weeks, or the last value.
 
-Axis legend: K KPIs, T samples, H steps, L levels, R repeats of the season.
+Axis legend: K KPIs, T samples, H steps, L levels, R series of one step and length.
 """
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Sequence
-from dataclasses import dataclass
 from statistics import NormalDist
 
 import numpy as np
@@ -20,41 +20,25 @@ from kpi.catalogue import Catalogue, Kpi
 from kpi.window import KpiWindow
 from model.config import TRAINED_LEVELS
 from model.errors import HorizonError, ModelError
-from model.lags import DAY_MS, WEEK_MS, period_steps
 from model.predictor import ContextSpan, Forecast, ModelIdentity, Rung
 from model.quantiles import as_float32, check_levels, uninformed
+from model.seasonal_rules import (
+    DEFAULT_RULES,
+    LAST_VALUE,
+    SEASONS,
+    Rule,
+    apply_rule,
+    error_quantiles,
+    last_seen,
+    mean_costs,
+    seasonal_rules,
+)
 
 MAX_HORIZON_STEPS = 10_000
 MAX_CONTEXT_STEPS = 6_000
-FEWEST_ERRORS = 20
 SPARSE_SPREAD_RATIO = 0.5
-
-
-@dataclass(frozen=True)
-class Rule:
-    """A way to forecast: the mean of the samples one to `repeats` periods back.
-
-    Attributes:
-        name: For reports.
-        period: Steps between repeats.
-        repeats: How many are averaged.
-    """
-
-    name: str
-    period: int
-    repeats: int
-
-
-LAST_VALUE = "last value"
-SEASONS = {
-    "daily naive": (DAY_MS, 1),
-    "weekly naive": (WEEK_MS, 1),
-    "daily mean": (DAY_MS, 7),
-    "weekly mean": (WEEK_MS, 4),
-}
-"""Seasonal rules by name: length of the period and how many of them are averaged."""
-
-DEFAULT_RULES = (LAST_VALUE, "daily mean", "weekly mean")
+MOST_TOGETHER = 16_384
+"""Samples that are worked on at a time: they stay in a core's cache."""
 
 
 class SeasonalBaseline:
@@ -66,6 +50,7 @@ class SeasonalBaseline:
         rules: Sequence[str] = DEFAULT_RULES,
         *,
         level_range: tuple[float, float] = (TRAINED_LEVELS[0], TRAINED_LEVELS[-1]),
+        identity: ModelIdentity | None = None,
     ) -> None:
         """Choose among `rules`; a window too short for all of them gets its last value.
 
@@ -74,6 +59,7 @@ class SeasonalBaseline:
             rules: Names of the rules.
             level_range: Lowest and highest level to answer; beyond the default most windows hold
                 too few errors to tell.
+            identity: Of the model that it stands in for; its own by default.
 
         Raises:
             ModelError: A rule that is not known.
@@ -83,12 +69,12 @@ class SeasonalBaseline:
         self._catalogue = catalogue
         self._rules = tuple(rules)
         self._level_range = level_range
+        self._identity = identity or _identity(self._rules)
 
     @property
     def identity(self) -> ModelIdentity:
-        """Who answers; the digest is empty because there are no weights."""
-        name = "seasonal baseline" if self._rules == DEFAULT_RULES else ", ".join(self._rules)
-        return ModelIdentity(name, "1", "")
+        """Who answers."""
+        return self._identity
 
     @property
     def max_horizon(self) -> int:
@@ -109,15 +95,42 @@ class SeasonalBaseline:
                 f"expected a horizon of 1 to {MAX_HORIZON_STEPS} steps, got {horizon}"
             )
         check_levels(levels, *self.level_range)
-        return [self._predict_one(window, horizon, levels) for window in windows]
+        values: dict[int, NDArray[np.float32]] = {}
+        for members in self._groups(windows):
+            rows = np.concatenate(
+                [windows[index].values[:, -MAX_CONTEXT_STEPS:] for index in members]
+            ).astype(np.float64)
+            kpis = [self._catalogue.resolve(name) for i in members for name in windows[i].kpis]
+            quantiles = self._quantiles(rows, kpis, windows[members[0]].step_ms, horizon, levels)
+            begins = np.cumsum([0, *(len(windows[index].kpis) for index in members)])
+            for index, begin, end in zip(members, begins[:-1], begins[1:], strict=True):
+                values[index] = as_float32(quantiles[begin:end])
+        return [
+            self._forecast(window, levels, values[index]) for index, window in enumerate(windows)
+        ]
 
-    def _predict_one(self, window: KpiWindow, horizon: int, levels: Sequence[float]) -> Forecast:
-        context = window.values[:, -MAX_CONTEXT_STEPS:].astype(np.float64)
-        values = np.empty((len(window.kpis), horizon, len(levels)), dtype=np.float32)
-        for row, name in enumerate(window.kpis):
-            kpi = self._catalogue.resolve(name)
-            quantiles = self._quantiles(context[row], kpi, window.step_ms, horizon, levels)
-            values[row] = as_float32(quantiles)
+    def _groups(self, windows: Sequence[KpiWindow]) -> list[list[int]]:
+        """Positions of windows that are worked on together: of one step and length."""
+        alike: dict[tuple[int, int], list[int]] = defaultdict(list)
+        for index, window in enumerate(windows):
+            alike[window.step_ms, min(window.steps, MAX_CONTEXT_STEPS)].append(index)
+        groups = []
+        for (_, steps), members in alike.items():
+            most_rows = MOST_TOGETHER // max(1, steps)
+            group: list[int] = []
+            rows = 0
+            for index in members:
+                if group and rows + len(windows[index].kpis) > most_rows:
+                    groups.append(group)
+                    group, rows = [], 0
+                group.append(index)
+                rows += len(windows[index].kpis)
+            groups.append(group)
+        return groups
+
+    def _forecast(
+        self, window: KpiWindow, levels: Sequence[float], values: NDArray[np.float32]
+    ) -> Forecast:
         return Forecast(
             cell=window.cell,
             kpis=window.kpis,
@@ -133,118 +146,49 @@ class SeasonalBaseline:
     def _quantiles(
         self,
         series: NDArray[np.float64],
-        kpi: Kpi,
+        kpis: Sequence[Kpi],
         step_ms: int,
         horizon: int,
         levels: Sequence[float],
     ) -> NDArray[np.float64]:
-        """Quantiles (H, L) of one KPI within its limits."""
-        seen = series[~np.isnan(series)]
-        if not len(seen):
-            return np.broadcast_to(uninformed(kpi, levels), (horizon, len(levels)))
-        rules = seasonal_rules(step_ms, len(series), self._rules)
-        costs = [_mean_cost(rule, series, horizon) for rule in rules]
-        if not np.isfinite(min(costs)):
-            spread = max(float(seen.std()), SPARSE_SPREAD_RATIO * abs(float(seen[-1])))
-            centre = np.full(horizon, seen[-1])
-            offsets = np.broadcast_to(_normal_quantiles(levels) * spread, (horizon, len(levels)))
-        else:
-            rule = rules[int(np.argmin(costs))]
-            centre = apply_rule(rule, series, horizon)
-            centre = np.where(np.isnan(centre), seen[-1], centre)
-            offsets = _offsets(rule, series, horizon, levels)
-        lower = -np.inf if kpi.lower is None else kpi.lower
-        upper = np.inf if kpi.upper is None else kpi.upper
-        return np.clip(centre[:, None] + offsets, lower, upper)
+        """Quantiles (R, H, L) of series (R, T) within the limits of their KPIs."""
+        found = np.empty((len(series), horizon, len(levels)))
+        seen = ~np.isnan(series).all(axis=1)
+        for row in np.flatnonzero(~seen).tolist():
+            found[row] = uninformed(kpis[row], levels)
+        rules = seasonal_rules(step_ms, series.shape[1], self._rules)
+        costs = np.stack([mean_costs(rule, series, horizon) for rule in rules])  # (rules, R)
+        best, judged = costs.argmin(axis=0), np.isfinite(costs.min(axis=0))
+        for number, rule in enumerate(rules):
+            rows = np.flatnonzero(seen & judged & (best == number))
+            if len(rows):
+                found[rows] = _by_rule(rule, series[rows], horizon, levels)
+        if len(rows := np.flatnonzero(seen & ~judged)):
+            found[rows] = _by_spread(series[rows], levels)[:, None]
+        lower = np.array([-np.inf if kpi.lower is None else kpi.lower for kpi in kpis])
+        upper = np.array([np.inf if kpi.upper is None else kpi.upper for kpi in kpis])
+        return np.clip(found, lower[:, None, None], upper[:, None, None])
 
 
-def seasonal_rules(step_ms: int, steps: int, names: Sequence[str] = DEFAULT_RULES) -> list[Rule]:
-    """The rules of `names` that `steps` samples can be judged by: at least two periods of them.
-
-    The last value where none can.
-    """
-    rules = [Rule(LAST_VALUE, 1, 1)] if LAST_VALUE in names else []
-    for name in names:
-        period_ms, repeats = SEASONS.get(name, (0, 0))
-        period = period_steps(period_ms, step_ms) if period_ms else None
-        if period is not None and 2 * period <= steps:
-            rules.append(Rule(name, period, repeats))
-    return rules or [Rule(LAST_VALUE, 1, 1)]
+def _identity(rules: tuple[str, ...]) -> ModelIdentity:
+    """The digest is empty because there are no weights."""
+    name = "seasonal baseline" if rules == DEFAULT_RULES else ", ".join(rules)
+    return ModelIdentity(name, "1", "")
 
 
-def apply_rule(rule: Rule, series: NDArray[np.float64], horizon: int) -> NDArray[np.float64]:
-    """Point forecasts (H,) of a series (T,); NaN where no repeat was seen."""
-    steps = len(series)
-    position = np.arange(steps, steps + horizon)
-    back = (position - steps) // rule.period + 1
-    index = position[:, None] - rule.period * (back[:, None] + np.arange(rule.repeats))
-    return _mean_seen(np.where(index >= 0, series[np.maximum(index, 0)], np.nan))
-
-
-def past_errors(rule: Rule, series: NDArray[np.float64], lead: int) -> NDArray[np.float64]:
-    """Errors of the rule within the series when it looks `lead` steps ahead, NaN left out.
-
-    A seasonal rule looks back by whole periods whatever the lead (up to one period).
-    """
-    gap = rule.period * -(-lead // rule.period)
-    offsets = [gap + rule.period * repeat for repeat in range(rule.repeats)]
-    steps = len(series)
-    if offsets[0] >= steps:
-        return np.empty(0)
-    columns = [
-        np.concatenate([np.full(min(o, steps), np.nan), series[: max(steps - o, 0)]])
-        for o in offsets
-    ]
-    errors = series - _mean_seen(np.stack(columns, axis=1))
-    seen: NDArray[np.float64] = errors[~np.isnan(errors)]
-    return seen
-
-
-def _offsets(
+def _by_rule(
     rule: Rule, series: NDArray[np.float64], horizon: int, levels: Sequence[float]
 ) -> NDArray[np.float64]:
-    """Quantiles of past errors (H, L), measured at a few leads and interpolated between them."""
-    first, last = 1, horizon
-    if rule.period > 1:
-        first, last = rule.period, rule.period * -(-horizon // rule.period)
-    doublings = (first * 2**k for k in range(14) if first * 2**k < last)
-    leads = sorted({*doublings, _middle_lead(horizon), last})
-    rows, kept = [], []
-    for lead in leads:
-        errors = past_errors(rule, series, lead)
-        if len(errors) >= FEWEST_ERRORS:
-            rows.append(np.quantile(errors, levels))
-            kept.append(lead)
-    table = np.array(rows)  # (leads, L)
-    steps = np.arange(1, horizon + 1)
-    columns = [np.interp(steps, kept, table[:, column]) for column in range(len(levels))]
-    return np.sort(np.stack(columns, axis=1), axis=1)
+    """Quantiles (R, H, L) by a rule; the last value stands in where it has nothing to go by."""
+    centre = apply_rule(rule, series, horizon)
+    centre = np.where(np.isnan(centre), last_seen(series)[:, None], centre)
+    return centre[:, :, None] + error_quantiles(rule, series, horizon, levels)
 
 
-def _mean_cost(rule: Rule, series: NDArray[np.float64], horizon: int) -> float:
-    """Mean absolute error of the rule in the middle of the horizon, infinite if none is known.
-
-    One step ahead the last value nearly always wins, so that is only asked where the series is too
-    short for anything else.
-    """
-    for lead in (_middle_lead(horizon), 1):
-        errors = past_errors(rule, series, lead)
-        if len(errors) >= FEWEST_ERRORS:
-            return float(np.abs(errors).mean())
-    return np.inf
-
-
-def _middle_lead(horizon: int) -> int:
-    return (horizon + 1) // 2
-
-
-def _mean_seen(samples: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Mean over the last axis of what is not NaN; NaN where nothing is."""
-    seen = ~np.isnan(samples)
-    count = seen.sum(-1)
-    total = np.where(seen, samples, 0).sum(-1)
-    return np.where(count > 0, total / np.maximum(count, 1), np.nan)
-
-
-def _normal_quantiles(levels: Sequence[float]) -> NDArray[np.float64]:
-    return np.array([NormalDist().inv_cdf(level) for level in levels])
+def _by_spread(series: NDArray[np.float64], levels: Sequence[float]) -> NDArray[np.float64]:
+    """Quantiles (R, L) where there is too little to judge a rule by: the last value, and wide."""
+    last = last_seen(series)
+    spread = np.maximum(np.nanstd(series, axis=1), SPARSE_SPREAD_RATIO * np.abs(last))
+    normal = np.array([NormalDist().inv_cdf(level) for level in levels])
+    quantiles: NDArray[np.float64] = last[:, None] + normal * spread[:, None]
+    return quantiles

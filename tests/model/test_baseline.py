@@ -7,9 +7,10 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from model.baseline import SeasonalBaseline, apply_rule, past_errors, seasonal_rules
+from model.baseline import SeasonalBaseline
 from model.errors import HorizonError, LevelError, ModelError
 from model.predictor import Rung
+from model.seasonal_rules import apply_rule, past_errors, seasonal_rules
 
 LEVELS = (0.1, 0.5, 0.9)
 HOUR_MS = 3_600_000
@@ -100,14 +101,14 @@ def test_rules_need_two_periods():
 
 def test_past_errors_never_use_the_future():
     rule = seasonal_rules(HOUR_MS, 100)[0]
-    series = np.arange(10.0)
-    np.testing.assert_array_equal(past_errors(rule, series, 3), np.full(7, 3.0))
-    assert past_errors(rule, series, 10).size == 0
+    series = np.arange(10.0)[None]
+    np.testing.assert_array_equal(past_errors(rule, series, 3)[0], [np.nan] * 3 + [3.0] * 7)
+    assert np.isnan(past_errors(rule, series, 10)).all()
 
 
 def test_the_last_value_is_held():
     rule = seasonal_rules(HOUR_MS, 10)[0]
-    np.testing.assert_array_equal(apply_rule(rule, np.array([1.0, 7.0]), 3), [7, 7, 7])
+    np.testing.assert_array_equal(apply_rule(rule, np.array([[1.0, 7.0]]), 3), [[7, 7, 7]])
 
 
 def test_bad_horizons_and_levels_are_refused(baseline, make_window):

@@ -11,10 +11,11 @@ from numpy.typing import NDArray
 
 from kpi.catalogue import Catalogue
 from kpi.window import KpiWindow
-from model.baseline import LAST_VALUE, MAX_HORIZON_STEPS, SeasonalBaseline
+from model.baseline import MAX_HORIZON_STEPS, SeasonalBaseline
 from model.errors import HorizonError
 from model.predictor import ContextSpan, Forecast, ModelIdentity, Rung
 from model.quantiles import as_float32, check_levels
+from model.seasonal_rules import LAST_VALUE
 
 WIDEST_LEVELS = (0.01, 0.99)
 
