@@ -11,7 +11,7 @@ import hashlib
 import json
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -66,6 +66,10 @@ class Checkpoint:
     def identity(self) -> ModelIdentity:
         """Name, version and digest, as answers carry them."""
         return ModelIdentity(self.name, self.version, self.digest)
+
+    def with_context(self, patches: int) -> Checkpoint:
+        """The same weights with another bound of the context, at least one patch."""
+        return replace(self, config=replace(self.config, context_patches=patches))
 
     def build(self) -> Forecaster:
         """The forecaster with these weights, in inference mode.

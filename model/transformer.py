@@ -13,7 +13,6 @@ from __future__ import annotations
 import math
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 
 import numpy as np
 import torch
@@ -53,6 +52,7 @@ class TransformerPredictor:
         *,
         calibrated: bool = True,
         network: Network | None = None,
+        rung: Rung = Rung.FULL,
     ) -> None:
         """Make the forecaster ready.
 
@@ -62,12 +62,16 @@ class TransformerPredictor:
             calibrated: Whether the calibration is used; without it quantiles are as trained.
             network: What computes in the place of the checkpoint's own forecaster, such as
                 `model.compiled.CompiledNetwork`.
+            rung: What its forecasts say of the work that went into them.
         """
+        self._rung = rung
         self._checkpoint = checkpoint
         self._catalogue = catalogue
         self._calibration = checkpoint.calibration if calibrated else None
         self._network: Network = network or checkpoint.build()
-        self._baseline = SeasonalBaseline(catalogue, level_range=self.level_range)
+        self._baseline = SeasonalBaseline(
+            catalogue, level_range=self.level_range, identity=self.identity
+        )
 
     @property
     def identity(self) -> ModelIdentity:
@@ -96,11 +100,9 @@ class TransformerPredictor:
         self._check_horizon(horizon)
         check_levels(levels, *self.level_range)
         informed = [self._informed(window) for window in windows]
-        forecasts: dict[int, Forecast] = {
-            index: self._by_baseline(window, horizon, levels)
-            for index, window in enumerate(windows)
-            if not informed[index].any()
-        }
+        blank = [index for index, rows in enumerate(informed) if not rows.any()]
+        by_baseline = self._baseline.predict([windows[index] for index in blank], horizon, levels)
+        forecasts = dict(zip(blank, by_baseline, strict=True))
         for chunk in self._batches(windows, informed):
             answered = self._predict_alike(
                 [windows[i] for i in chunk], [informed[i] for i in chunk], horizon, levels
@@ -198,10 +200,6 @@ class TransformerPredictor:
         informed: NDArray[np.bool_] = (~np.isnan(context)).sum(axis=1) >= FEWEST_SAMPLES
         return informed
 
-    def _by_baseline(self, window: KpiWindow, horizon: int, levels: Sequence[float]) -> Forecast:
-        (forecast,) = self._baseline.predict([window], horizon, levels)
-        return replace(forecast, model=self.identity)
-
     def _series(
         self,
         windows: Sequence[KpiWindow],
@@ -268,7 +266,7 @@ class TransformerPredictor:
         """Put values (K, H, L) and their provenance together."""
         answers = as_float32(values)
         if not informed.all():
-            baseline = self._by_baseline(window, values.shape[1], levels)
+            (baseline,) = self._baseline.predict([window], values.shape[1], levels)
             answers[~informed] = baseline.values[~informed]
         return Forecast(
             cell=window.cell,
@@ -278,6 +276,6 @@ class TransformerPredictor:
             levels=tuple(levels),
             values=answers,
             model=self.identity,
-            rung=Rung.FULL,
+            rung=self._rung,
             context=ContextSpan.of(window, self.config.context_steps),
         )

@@ -18,7 +18,7 @@ from model.errors import ArtifactError, ModelError
 from model.inference_path import PathKind
 from service.container import Services
 from service.engine import Engine
-from service.loading import LoadedModel, precision_of, predictor_of, warm_up_windows
+from service.loading import LoadedModel, ladder_of, precision_of, warm_up_windows
 from service.logs import log_event, log_failure
 from service.metrics import CompilationResult
 from service.settings import Compiled
@@ -96,10 +96,10 @@ class Acceleration:
                 f"expected compiled code of {checkpoint.digest} in the cache, found none; was the "
                 "checkpoint's file replaced, or the attention kernel built meanwhile?"
             )
-        predictor, path = await asyncio.to_thread(
-            predictor_of, checkpoint, services.catalogue, artifact
+        ladder, path = await asyncio.to_thread(
+            ladder_of, checkpoint, services.catalogue, artifact, services.settings
         )
-        await self._engine.replace(predictor, warm_up_windows(services.settings.history_steps))
+        await self._engine.replace(ladder, warm_up_windows(services.settings.history_steps))
         services.metrics.show_inference(path)
         log_event(
             _LOGGER,

@@ -19,6 +19,7 @@ from service.errors import (
 from service.faults import body_faults
 from service.metrics import Stage
 from service.room import SMALL_BYTES, Visit
+from service.timing import timing_of
 
 JSON_MEDIA_TYPE = "application/json"
 # A client that says nothing for so long in the middle of its body is taken for gone.
@@ -48,7 +49,7 @@ async def read_json(request: Request, services: Services, visit: Visit, model: t
     """
     _check_type(request)
     body = await _read_bounded(request, services.settings.max_body_bytes, visit)
-    with services.metrics.timed(Stage.DECODE):
+    with timing_of(request).stage(Stage.DECODE):
         if len(body) <= SMALL_BYTES:
             return _decode(body, model)
         async with visit.turn:

@@ -16,6 +16,8 @@ from types import MappingProxyType
 from service.errors import InvalidRequestError
 
 BUDGET_HEADER = "X-Latency-Budget-Ms"
+RUNG_HEADER = "X-Minimum-Rung"
+PRIORITY_HEADER = "X-Priority"
 
 
 class Profile(StrEnum):
@@ -84,7 +86,13 @@ class BudgetPolicy:
     bounds: BudgetBounds
 
     def deadline(
-        self, arrival_s: float, *, stated_ms: float | None, path: str, header: str | None
+        self,
+        arrival_s: float,
+        *,
+        stated_ms: float | None,
+        path: str,
+        header: str | None,
+        patient: bool = False,
     ) -> Deadline:
         """The deadline of one request; a stated budget wins over the header, that over the default.
 
@@ -93,6 +101,7 @@ class BudgetPolicy:
             stated_ms: `budget_ms` of the body or the query, None where it is not given.
             path: Where `stated_ms` came from, for the error.
             header: Value of `X-Latency-Budget-Ms`, None where it is not given.
+            patient: Whether a request that states none may take as long as any.
 
         Raises:
             InvalidRequestError: The budget is no number or outside the profile's bounds.
@@ -101,7 +110,8 @@ class BudgetPolicy:
             path = f"header:{BUDGET_HEADER}"
             stated_ms = _number(header, path)
         if stated_ms is None:
-            return Deadline(arrival_s, self.bounds.default_ms)
+            budget_ms = self.bounds.most_ms if patient else self.bounds.default_ms
+            return Deadline(arrival_s, budget_ms)
         if not self.bounds.least_ms <= stated_ms <= self.bounds.most_ms:
             raise InvalidRequestError(
                 path,

@@ -10,6 +10,7 @@ ServiceError
   MediaTypeError       a body of another content type (415)
   ClientGoneError      the client closed the connection; nobody reads the answer
   OverloadedError      the queue is full (429, with Retry-After)
+    BudgetError        no rung fits the latency budget (429, with Retry-After)
   InferenceError       the model failed (500)
   StorageError         the journal cannot keep what was sent (503)
   NotReadyError        starting or stopping (503)
@@ -102,6 +103,10 @@ class OverloadedError(RequestError):
         self.retry_after_s = retry_after_s
 
 
+class BudgetError(OverloadedError):
+    """No rung that the request takes would be in time; nothing was worked on."""
+
+
 class InferenceError(RequestError):
     """The model failed on a well-formed request."""
 
@@ -152,6 +157,7 @@ ANSWERS: Mapping[type[RequestError], Answer] = MappingProxyType(
         MediaTypeError: Answer(415, "media_type", "The content type is not supported"),
         InvalidRequestError: Answer(422, "invalid", "The request has an unusable value"),
         OverloadedError: Answer(429, "full", "The service is busy"),
+        BudgetError: Answer(429, "budget", "The latency budget cannot be kept"),
         # No standard status says that the client left; nobody will read it, only logs show it.
         ClientGoneError: Answer(499, "client_gone", "The client closed the connection"),
         InferenceError: Answer(500, "inference", "The model failed"),

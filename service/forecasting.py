@@ -8,37 +8,19 @@ from collections.abc import Sequence
 from fastapi import Request
 from fastapi.responses import Response
 
+from kpi.window import KpiWindow
 from model.predictor import Forecast
 from service.answers import forecast_answer
 from service.bodies import JSON_MEDIA_TYPE
-from service.budget import BUDGET_HEADER, Deadline
 from service.container import Running, Services
+from service.engine import Answer, Ask
 from service.errors import ClientGoneError, DeadlineError
 from service.metrics import Stage
-from service.middleware import timing_of
 from service.series import NamedWindow
+from service.timing import timing_of
 
 # Above this many numbers, a few milliseconds' work, the answer is written on another thread.
 _OFFLOAD_NUMBERS = 5_000
-
-
-def deadline_of(
-    request: Request, services: Services, stated_ms: float | None, path: str
-) -> Deadline:
-    """When the answer to this request is due, counted from its arrival.
-
-    Raises:
-        InvalidRequestError: The stated budget is outside the profile's bounds.
-    """
-    timing = timing_of(request)
-    deadline = services.policy.deadline(
-        timing.arrival_s,
-        stated_ms=stated_ms,
-        path=path,
-        header=request.headers.get(BUDGET_HEADER),
-    )
-    timing.budget_ms = deadline.budget_ms
-    return deadline
 
 
 async def answer_forecast(
@@ -46,32 +28,50 @@ async def answer_forecast(
     services: Services,
     running: Running,
     named: Sequence[NamedWindow],
-    horizon: int,
-    levels: Sequence[float],
-    deadline: Deadline,
+    ask: Ask,
 ) -> Response:
     """Forecast the windows and write the answer, before the deadline or not at all.
 
     Raises:
-        OverloadedError: The queue is full.
+        OverloadedError: The queue is full, or no rung would be in time.
         DeadlineError: The answer would be late.
         ClientGoneError: The client left; its windows were taken out of the queue.
         InferenceError: The model failed.
     """
-    answer = running.engine.submit([one.window for one in named], horizon, levels, deadline)
-    forecasts = await _unless_gone(request, answer)
-    with services.metrics.timed(Stage.ENCODE):
+    timing = timing_of(request)
+    answer = await forecast_windows(request, running, [one.window for one in named], ask)
+    forecasts = answer.forecasts
+    with timing.stage(Stage.ENCODE):
         if sum(forecast.values.size for forecast in forecasts) <= _OFFLOAD_NUMBERS:
-            body = _encode(services, running, named, forecasts)
+            body = _encode(services, named, forecasts)
         else:
-            body = await asyncio.to_thread(_encode, services, running, named, forecasts)
-    if deadline.has_passed(services.clock.monotonic_s()):
-        raise DeadlineError(Stage.ENCODE, deadline.budget_ms)
+            body = await asyncio.to_thread(_encode, services, named, forecasts)
+    running.engine.observe_answer(answer)
+    if ask.deadline.has_passed(services.clock.monotonic_s()):
+        raise DeadlineError(Stage.ENCODE, ask.deadline.budget_ms)
     services.metrics.count_forecasts(forecast.rung for forecast in forecasts)
     return Response(body, media_type=JSON_MEDIA_TYPE)
 
 
-async def _unless_gone(request: Request, answer: asyncio.Future[list[Forecast]]) -> list[Forecast]:
+async def forecast_windows(
+    request: Request, running: Running, windows: Sequence[KpiWindow], ask: Ask
+) -> Answer:
+    """What the engine makes of the windows, unless the client leaves.
+
+    Raises:
+        OverloadedError: The queue is full, or no rung would be in time.
+        DeadlineError: The budget ran out.
+        ClientGoneError: The client left; its windows were taken out of the queue.
+        InferenceError: The model failed.
+    """
+    timing = timing_of(request)
+    answer = await _unless_gone(request, running.engine.submit(windows, ask))
+    timing.note(Stage.QUEUE, answer.queued_s)
+    timing.note(Stage.INFER, answer.inferring_s)
+    return answer
+
+
+async def _unless_gone(request: Request, answer: asyncio.Future[Answer]) -> Answer:
     """The answer, which is cancelled as soon as the client closes its connection."""
     watcher = asyncio.create_task(_until_gone(request))
     watcher.add_done_callback(lambda _: answer.cancel())
@@ -92,12 +92,11 @@ async def _until_gone(request: Request) -> None:
 
 def _encode(
     services: Services,
-    running: Running,
     named: Sequence[NamedWindow],
     forecasts: Sequence[Forecast],
 ) -> bytes:
     return forecast_answer(
-        running.engine.predictor.identity,
+        forecasts[0].model,
         forecasts,
         [one.spell(forecast.kpis) for one, forecast in zip(named, forecasts, strict=True)],
         now_ms=services.clock.now_ms(),

@@ -11,10 +11,10 @@ import logging
 from collections.abc import Callable
 
 from kpi.store import KpiStore
-from model.predictor import Predictor
+from model.predictor import Predictor, Rung
 from service.acceleration import Acceleration
 from service.container import Phase, Running, Services
-from service.engine import Engine
+from service.engine import Engine, Ladder, Step
 from service.errors import ServiceError, StartupError
 from service.ingestion import Ingestion
 from service.loading import LoadedModel, describe, load_model, open_store, warm_up_windows
@@ -109,10 +109,11 @@ class Lifecycle:
         self._announce_store(self._store)
         model = await self._model()
         engine = Engine(
-            model.predictor,
+            model.ladder,
             clock=clock,
             metrics=services.metrics,
             queue_limit=settings.queue_limit,
+            on_stall=self._stalled,
         )
         await engine.start(warm_up_windows(settings.history_steps))
         ingestion = Ingestion(
@@ -122,7 +123,7 @@ class Lifecycle:
             queue_limit=settings.queue_limit,
         )
         services.metrics.watch_store(ingestion.figures)
-        services.metrics.show_model(model.predictor.identity)
+        services.metrics.show_model(model.ladder.identity)
         if model.path is not None:
             services.metrics.show_inference(model.path)
         services.running = Running(engine, ingestion, model.card)
@@ -158,9 +159,18 @@ class Lifecycle:
             self._acceleration = Acceleration(model, engine, services)
             self._acceleration.start()
 
+    def _stalled(self) -> None:
+        """The model does not come back: only another process can go on."""
+        failure = StartupError("the model did not come back from a call; the process ends")
+        log_event(_LOGGER, logging.ERROR, "model_stalled", reason=failure)
+        self._services.move_to(Phase.FAILED, str(failure))
+        if self._on_failure is not None:
+            self._on_failure(failure)
+
     async def _model(self) -> LoadedModel:
         if self._predictor is not None:
-            return LoadedModel(self._predictor, describe(self._predictor))
+            ladder = Ladder((Step(Rung.FULL, self._predictor),))
+            return LoadedModel(ladder, describe(self._predictor))
         return await asyncio.to_thread(
             load_model, self._services.settings, self._services.catalogue
         )

@@ -19,7 +19,8 @@ from kpi.window import KpiWindow
 from model.errors import ArtifactError, ModelError
 from model.holidays import known_countries
 from model.inference_path import InferencePath, PathKind, PrecisionChoice
-from model.predictor import Predictor
+from model.predictor import Predictor, Rung
+from service.engine import Ladder, Step
 from service.errors import StartupError
 from service.logs import log_event
 from service.schemas import ModelCard
@@ -32,21 +33,22 @@ if TYPE_CHECKING:
 _LOGGER = logging.getLogger(__name__)
 
 _WARM_UP_STEP_MS = 900_000
+_SHORT_SHARE = 4
 
 
 @dataclass(frozen=True, slots=True)
 class LoadedModel:
-    """A predictor, and what is to be said about it.
+    """A ladder, and what is to be said about it.
 
     Attributes:
-        predictor: Answers.
+        ladder: Answers.
         card: Where it comes from.
         path: How it is run, None where that is not known.
         checkpoint: What it was made of, None for a predictor of another kind.
         file: Where the checkpoint lies.
     """
 
-    predictor: Predictor
+    ladder: Ladder
     card: ModelCard
     path: InferencePath | None = None
     checkpoint: Checkpoint | None = None
@@ -69,11 +71,11 @@ def load_model(settings: Settings, catalogue: Catalogue) -> LoadedModel:
         file = find_checkpoint(settings.model_path)
         checkpoint = load_checkpoint(file)
         artifact = cached_artifact(checkpoint, settings)
-        predictor, path = best_predictor(checkpoint, catalogue, artifact)
+        ladder, path = best_ladder(checkpoint, catalogue, artifact, settings)
     except ModelError as error:
         raise StartupError(f"the model cannot be loaded: {error}") from error
     known_countries()  # or the first request that names a country would pay for it
-    card = describe(predictor).model_copy(
+    card = describe(ladder.predictor).model_copy(
         update={
             "catalogue_version": checkpoint.catalogue_version,
             "training": dict(checkpoint.training),
@@ -83,50 +85,73 @@ def load_model(settings: Settings, catalogue: Catalogue) -> LoadedModel:
             ),
         }
     )
-    return LoadedModel(predictor, card, path, checkpoint, file)
+    return LoadedModel(ladder, card, path, checkpoint, file)
 
 
-def best_predictor(
-    checkpoint: Checkpoint, catalogue: Catalogue, artifact: Artifact | None
-) -> tuple[Predictor, InferencePath]:
+def best_ladder(
+    checkpoint: Checkpoint, catalogue: Catalogue, artifact: Artifact | None, settings: Settings
+) -> tuple[Ladder, InferencePath]:
     """What answers for a checkpoint: its compiled code, or itself where that cannot be run.
 
     Raises:
         ModelError: The weights do not fit.
     """
     try:
-        predictor, path = predictor_of(checkpoint, catalogue, artifact)
+        ladder, path = ladder_of(checkpoint, catalogue, artifact, settings)
         if artifact is not None:
+            predictor = ladder.predictor
             for window in warm_up_windows(checkpoint.config.context_steps):
                 predictor.predict([window], predictor.max_horizon, predictor.level_range)
     except ArtifactError as error:
         log_event(_LOGGER, logging.WARNING, "compiled_code_refused", reason=error)
-        return predictor_of(checkpoint, catalogue, None)
-    return predictor, path
+        return ladder_of(checkpoint, catalogue, None, settings)
+    return ladder, path
 
 
-def predictor_of(
-    checkpoint: Checkpoint, catalogue: Catalogue, artifact: Artifact | None
-) -> tuple[Predictor, InferencePath]:
-    """What answers for a checkpoint, and how it is run.
+def ladder_of(
+    checkpoint: Checkpoint, catalogue: Catalogue, artifact: Artifact | None, settings: Settings
+) -> tuple[Ladder, InferencePath]:
+    """The rungs of a checkpoint, and how its forward pass is run.
 
     Raises:
         ModelError: The weights do not fit.
         ArtifactError: The compiled code cannot be loaded.
     """
     from model.attention.native import load
+    from model.baseline import SeasonalBaseline
     from model.compiled import CompiledNetwork, Precision
     from model.rollout import Rollout
     from model.transformer import TransformerPredictor
 
-    network = None if artifact is None else CompiledNetwork(artifact)
-    predictor = TransformerPredictor(checkpoint, catalogue, network=network)
+    network = checkpoint.build() if artifact is None else CompiledNetwork(artifact)
+    config = checkpoint.config
+
+    def step(rung: Rung, patches: int) -> Step:
+        predictor = TransformerPredictor(
+            checkpoint.with_context(patches), catalogue, network=network, rung=rung
+        )
+        return Step(
+            rung,
+            Rollout(predictor, catalogue),
+            most_steps=patches * config.patch,
+            pass_steps=config.max_horizon,
+        )
+
+    steps = [step(Rung.FULL, config.context_patches)]
+    short = settings.short_context_steps or config.context_steps // _SHORT_SHARE
+    patches = max(1, short // config.patch)
+    if patches < config.context_patches:
+        steps.append(step(Rung.SHORT, patches))
+    baseline = SeasonalBaseline(
+        catalogue, level_range=(config.levels[0], config.levels[-1]), identity=checkpoint.identity
+    )
+    steps.append(Step(Rung.BASELINE, baseline))
     path = InferencePath(
         PathKind.EAGER if artifact is None else PathKind.COMPILED,
         Precision.FLOAT32 if artifact is None else artifact.target.precision,
         load().isa or "torch",
     )
-    return Rollout(predictor, catalogue), path
+    return Ladder(tuple(steps)), path
 
 
 def cached_artifact(checkpoint: Checkpoint, settings: Settings) -> Artifact | None:

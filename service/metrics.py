@@ -8,8 +8,7 @@ make as many series of each family.
 from __future__ import annotations
 
 from collections import Counter as Tally
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -148,6 +147,12 @@ DATA_AGE = Family(
     (),
     "Time since the newest stored sample ended; absent while the store is empty.",
 )
+RUNG_COST = Family(
+    "rancast_inference_cost_seconds",
+    "gauge",
+    ("rung", "per"),
+    "What inference is expected to take, by rung: per call, and per thousand samples in it.",
+)
 MODEL_INFO = Family(
     "rancast_model_info",
     "gauge",
@@ -204,6 +209,7 @@ FAMILIES: tuple[Family, ...] = (
     BATCH_SIZE,
     QUEUE_DEPTH,
     DATA_AGE,
+    RUNG_COST,
     MODEL_INFO,
     INFERENCE_INFO,
     COMPILATIONS,
@@ -245,6 +251,7 @@ class Metrics:
         self._rejected = _counter(REJECTED, registry)
         self._batch_size = _histogram(BATCH_SIZE, registry)
         self._queue_depth = _gauge(QUEUE_DEPTH, registry)
+        self._rung_cost = _gauge(RUNG_COST, registry)
         self._model_info = _gauge(MODEL_INFO, registry)
         self._inference_info = _gauge(INFERENCE_INFO, registry)
         self._compilations = _counter(COMPILATIONS, registry)
@@ -266,13 +273,6 @@ class Metrics:
         """A request, or a batch, spent this long in a stage."""
         self._stage_duration.labels(stage.value).observe(duration_s)
 
-    @contextmanager
-    def timed(self, stage: Stage) -> Iterator[None]:
-        """Time what happens inside as one stage, unless it raises."""
-        begun_s = self._clock.monotonic_s()
-        yield
-        self.observe_stage(stage, self._clock.monotonic_s() - begun_s)
-
     def count_exceeded(self, stage: str) -> None:
         """A budget ran out in this stage."""
         self._budget_exceeded.labels(self._profile, stage).inc()
@@ -293,6 +293,11 @@ class Metrics:
     def set_queue_depth(self, windows: int) -> None:
         """This many windows wait for the model or are in it."""
         self._queue_depth.set(windows)
+
+    def show_cost(self, rung: Rung, *, call_s: float, work_s: float) -> None:
+        """A rung is expected to take this long."""
+        self._rung_cost.labels(rung.value, "call").set(call_s)
+        self._rung_cost.labels(rung.value, "kilosample").set(work_s)
 
     def show_model(self, identity: ModelIdentity) -> None:
         """This model answers from now on."""

@@ -2,41 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
-from fastapi import Request
-from starlette.types import ASGIApp, Receive, Scope, Send
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from service.clock import Clock
 from service.metrics import Metrics
+from service.timing import SCOPE_KEY, RequestTiming
 
-_TIMING = "rancast.timing"
 _CELLS = "/v1/cells/"
 _UNMATCHED = "unmatched"
 
 
-@dataclass(slots=True)
-class RequestTiming:
-    """When a request arrived, and what it may take.
-
-    Attributes:
-        arrival_s: On the monotonic clock.
-        budget_ms: None until a route has worked it out, or where the route has no budget.
-    """
-
-    arrival_s: float
-    budget_ms: float | None = None
-
-
-def timing_of(request: Request) -> RequestTiming:
-    """The timing of this request."""
-    timing = request.scope[_TIMING]
-    assert isinstance(timing, RequestTiming)
-    return timing
-
-
 class RequestTimer:
-    """Notes the arrival of each request and counts how long it took."""
+    """Notes the arrival of each request, counts how long it took and tells the client of it."""
 
     def __init__(self, app: ASGIApp, clock: Clock, metrics: Metrics) -> None:
         self._app = app
@@ -48,10 +25,17 @@ class RequestTimer:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        timing = RequestTiming(self._clock.monotonic_s())
-        scope[_TIMING] = timing
+        timing = RequestTiming(self._clock.monotonic_s(), self._clock, self._metrics)
+        scope[SCOPE_KEY] = timing
+
+        async def timed_send(message: Message) -> None:
+            if message["type"] == "http.response.start" and timing.stages_s:
+                header = (b"server-timing", timing.header().encode("ascii"))
+                message["headers"] = [*message.get("headers", ()), header]
+            await send(message)
+
         try:
-            await self._app(scope, receive, send)
+            await self._app(scope, receive, timed_send)
         finally:
             self._metrics.observe_request(
                 # The template, never the path: a cell's name is no label.

@@ -26,6 +26,8 @@ from pydantic import (
 from pydantic_core import CoreSchema
 from pydantic_core.core_schema import no_info_after_validator_function
 
+from model.predictor import Rung
+from service.engine import Priority
 from service.timestamps import to_rfc3339
 
 Name = Annotated[str, StringConstraints(min_length=1, max_length=1024)]
@@ -148,6 +150,19 @@ class ForecastRequest(_In):
         description="Latency budget from arrival to answer; wins over the header "
         "X-Latency-Budget-Ms. The profile's default holds where neither is given.",
         examples=[200],
+    )
+    minimum_rung: Rung | None = Field(
+        None,
+        description="Least rung that is an answer; below it the request is refused with 429. Wins "
+        "over the header X-Minimum-Rung; baseline where neither is given.",
+        examples=["short"],
+    )
+    priority: Priority | None = Field(
+        None,
+        description="A batch request is worked on while no control request waits, and may take the "
+        "profile's largest budget where it states none. Wins over the header X-Priority; control "
+        "where neither is given.",
+        examples=["control"],
     )
 
 

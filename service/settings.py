@@ -80,6 +80,12 @@ class Settings(BaseSettings):
         description="Country whose public holidays forecasts count where a request names none, as "
         "in ES or ES-CT (ISO 3166); unset: no holidays.",
     )
+    short_context_steps: int | None = Field(
+        None,
+        ge=1,
+        description="Samples of context of the rung short, which answers where there is no time "
+        "for all of it; unset: a quarter of the model's.",
+    )
     threads: int = Field(1, ge=1, le=256, description="Threads of one inference.")
     compiled: Compiled = Field(
         Compiled.AUTO,
@@ -174,6 +180,7 @@ class Settings(BaseSettings):
         "budget_default_ms",
         "budget_most_ms",
         "holiday_country",
+        "short_context_steps",
         "model_path",
         "journal_path",
         "ingest_directory",

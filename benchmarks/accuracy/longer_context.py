@@ -44,8 +44,7 @@ SEED = 5
 
 def longer(checkpoint: Checkpoint, factor: int) -> Checkpoint:
     """The same weights with a context so many times as long."""
-    patches = checkpoint.config.context_patches * factor
-    return replace(checkpoint, config=replace(checkpoint.config, context_patches=patches))
+    return checkpoint.with_context(checkpoint.config.context_patches * factor)
 
 
 def on_recorded(checkpoint: Checkpoint, exam: Exam, catalogue: Catalogue) -> dict[int, float]:

@@ -25,7 +25,7 @@ from model.compiled import best_artifact
 from model.errors import ArtifactError, CheckpointError
 from model.predictor import Predictor
 from model.pretrained import find_checkpoint
-from service.loading import precision_of, predictor_of
+from service.loading import ladder_of, precision_of
 from service.offline.timing import medians_ms
 from service.settings import Compiled, load_settings
 
@@ -124,17 +124,17 @@ def _compiled(checkpoint: Checkpoint, catalogue: Catalogue) -> tuple[Predictor, 
         try:
             artifact = best_artifact(checkpoint, precision_of(settings.precision))
             if artifact is not None:
-                predictor, _ = predictor_of(checkpoint, catalogue, artifact)
-                _forecast_ms(predictor)  # what fails here, the service falls back from
+                ladder, _ = ladder_of(checkpoint, catalogue, artifact, settings)
+                _forecast_ms(ladder.predictor)  # what fails here, the service falls back from
                 words = (
                     f"{artifact.target.precision} code from {artifact.folder}; in its self-test "
                     f"quantiles moved by {artifact.moved} of their 80 % interval"
                 )
-                return predictor, Finding("compiled", Trouble.NONE, words)
+                return ladder.predictor, Finding("compiled", Trouble.NONE, words)
         except ArtifactError as error:
             words = str(error)
-    predictor, _ = predictor_of(checkpoint, catalogue, None)
-    return predictor, Finding("compiled", Trouble.SLOW, words)
+    ladder, _ = ladder_of(checkpoint, catalogue, None, settings)
+    return ladder.predictor, Finding("compiled", Trouble.SLOW, words)
 
 
 def _forecast_ms(predictor: Predictor) -> float:

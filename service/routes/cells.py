@@ -22,14 +22,17 @@ from kpi.errors import UnknownCellError
 from kpi.store import CellSummary, KpiStore
 from model.errors import ModelError
 from model.holidays import check_country
+from model.predictor import Rung
 from service.answers import samples_answer, seconds
 from service.bodies import JSON_MEDIA_TYPE
 from service.checks import check_horizon, check_levels
 from service.container import services_of
+from service.demands import Stated, ask_of, check_door
+from service.engine import Priority
 from service.errors import InvalidRequestError, NotFoundError
-from service.forecasting import answer_forecast, deadline_of
+from service.forecasting import answer_forecast
 from service.metrics import Stage
-from service.routes.forecast import BudgetHeader
+from service.routes.forecast import BudgetHeader, PriorityHeader, RungHeader
 from service.routes.responses import problems
 from service.schemas import (
     DEFAULT_LEVELS,
@@ -43,6 +46,7 @@ from service.schemas import (
 )
 from service.series import NamedWindow
 from service.timestamps import is_time_zone, to_rfc3339
+from service.timing import timing_of
 
 router = APIRouter(tags=["store"])
 
@@ -99,6 +103,8 @@ class ForecastQuery(_Selection):
         examples=["ES-CT"],
     )
     budget_ms: float | None = Field(None, description="Latency budget from arrival to answer.")
+    minimum_rung: Rung | None = Field(None, description="Least rung that is an answer.")
+    priority: Priority | None = Field(None, description="Whose answer waits for whose.")
 
 
 class SamplesQuery(_Selection):
@@ -184,18 +190,22 @@ async def forecast(
     cell: CellName,
     query: Annotated[ForecastQuery, Query()],
     _budget: BudgetHeader = None,
+    _rung: RungHeader = None,
+    _priority: PriorityHeader = None,
 ) -> Response:
     """Answer from the store."""
     services = services_of(request)
     running = services.require()
     predictor = running.engine.predictor
-    deadline = deadline_of(request, services, query.budget_ms, "query:budget_ms")
+    check_door(request, services, running.engine)
     horizon = (
         min(_DEFAULT_HORIZON, predictor.max_horizon) if query.horizon is None else query.horizon
     )
     check_horizon(horizon, predictor, "query:horizon")
     levels = DEFAULT_LEVELS if query.quantiles is None else _levels(query.quantiles)
     check_levels(levels, predictor, "query:quantiles")
+    stated = Stated(query.budget_ms, query.minimum_rung, query.priority)
+    ask = ask_of(request, services, horizon, levels, stated, lambda name: f"query:{name}")
     if query.time_zone is not None and not is_time_zone(query.time_zone):
         raise InvalidRequestError(
             "query:time_zone",
@@ -207,12 +217,12 @@ async def forecast(
         raise InvalidRequestError("query:country", str(error)) from error
     zone = query.time_zone or services.settings.time_zone
     country = query.country or services.settings.holiday_country
-    with services.metrics.timed(Stage.WINDOW):
+    with timing_of(request).stage(Stage.WINDOW):
         named = await asyncio.to_thread(
             _window, running.ingestion.store, unquote(cell), query, services.catalogue, zone
         )
     named = replace(named, window=replace(named.window, country=country))
-    return await answer_forecast(request, services, running, [named], horizon, levels, deadline)
+    return await answer_forecast(request, services, running, [named], ask)
 
 
 def _summaries(store: KpiStore, name: str) -> list[CellSummary]:

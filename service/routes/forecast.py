@@ -9,14 +9,16 @@ from fastapi import APIRouter, Header, Request
 from fastapi.responses import Response
 
 from service.bodies import read_json
-from service.budget import BUDGET_HEADER
+from service.budget import BUDGET_HEADER, PRIORITY_HEADER, RUNG_HEADER
 from service.checks import check_horizon, check_levels
 from service.container import services_of
-from service.forecasting import answer_forecast, deadline_of
+from service.demands import Stated, ask_of, check_door
+from service.forecasting import answer_forecast
 from service.metrics import Stage
 from service.routes.responses import json_body, problems
 from service.schemas import ForecastRequest, ForecastResponse
 from service.series import to_windows
+from service.timing import timing_of
 
 router = APIRouter(tags=["forecast"])
 
@@ -30,6 +32,18 @@ BudgetHeader = Annotated[
         description="Latency budget in milliseconds, where budget_ms states none.",
     ),
 ]
+RungHeader = Annotated[
+    str | None,
+    Header(
+        alias=RUNG_HEADER,
+        description="Least rung that is an answer (full, short, baseline), where minimum_rung "
+        "states none.",
+    ),
+]
+PriorityHeader = Annotated[
+    str | None,
+    Header(alias=PRIORITY_HEADER, description="control or batch, where priority states none."),
+]
 
 
 @router.post(
@@ -42,13 +56,20 @@ BudgetHeader = Annotated[
     responses=problems(400, 413, 415, 422, 429, 503, 504),
     openapi_extra=json_body("ForecastRequest", "Histories, and what to forecast from them."),
 )
-async def forecast(request: Request, _budget: BudgetHeader = None) -> Response:
+async def forecast(
+    request: Request,
+    _budget: BudgetHeader = None,
+    _rung: RungHeader = None,
+    _priority: PriorityHeader = None,
+) -> Response:
     """Answer from the request alone."""
     services = services_of(request)
     running = services.require()
     with services.room.visit() as visit:
+        check_door(request, services, running.engine)
         body = await read_json(request, services, visit, ForecastRequest)
-        deadline = deadline_of(request, services, body.budget_ms, "/budget_ms")
+        stated = Stated(body.budget_ms, body.minimum_rung, body.priority)
+        ask = ask_of(request, services, body.horizon, body.quantiles, stated)
         check_horizon(body.horizon, running.engine.predictor, "/horizon")
         check_levels(body.quantiles, running.engine.predictor, "/quantiles")
         arguments = (
@@ -58,11 +79,9 @@ async def forecast(request: Request, _budget: BudgetHeader = None) -> Response:
             services.settings.time_zone,
             services.settings.holiday_country,
         )
-        with services.metrics.timed(Stage.WINDOW):
+        with timing_of(request).stage(Stage.WINDOW):
             if len(body.series) <= _OFFLOAD_SERIES:
                 named = to_windows(*arguments)
             else:
                 named = await asyncio.to_thread(to_windows, *arguments)
-        return await answer_forecast(
-            request, services, running, named, body.horizon, body.quantiles, deadline
-        )
+        return await answer_forecast(request, services, running, named, ask)

@@ -81,6 +81,13 @@ class RepeatLast:
         self.level_range = (0.05, 0.95)
         self.on_call: Callable[[], None] = lambda: None
 
+    def forget_warm_up(self) -> None:
+        """Forget every call so far."""
+        while self.entered.acquire(blocking=False):
+            pass
+        self.calls.clear()
+        self.windows.clear()
+
     def predict(
         self, windows: Sequence[KpiWindow], horizon: int, levels: Sequence[float]
     ) -> list[Forecast]:

@@ -80,7 +80,7 @@ async def test_stopping_answers_what_was_accepted_and_closes_the_store():
 
     model = RepeatLast()
     async with serving(predictor=model, store=Store(StoreLimits(), small_catalogue())) as client:
-        assert await asyncio.to_thread(model.entered.acquire, timeout=30)
+        model.forget_warm_up()
         model.gate.clear()
         answer = asyncio.create_task(client.post("/v1/forecast", forecast_request()))
         assert await asyncio.to_thread(model.entered.acquire, timeout=30)
@@ -223,3 +223,20 @@ def test_the_warm_up_has_windows_of_one_kpi_and_of_several():
         assert window.steps == 100
         assert window.missing_ratio == 0
     assert loading.describe(RepeatLast()) == describe(RepeatLast())
+
+
+async def test_a_model_that_does_not_come_back_ends_the_service():
+    model = RepeatLast()
+    failures: list[StartupError] = []
+    async with serving(predictor=model) as client:
+        client.app.state.lifecycle._on_failure = failures.append
+        model.forget_warm_up()
+        model.gate.clear()
+        body = forecast_request(budget_ms=60_000)
+        answer = asyncio.create_task(client.post("/v1/forecast", body))
+        assert await asyncio.to_thread(model.entered.acquire, timeout=30)
+        client.clock.advance(60)
+        assert (await answer).status_code in (503, 504)
+        assert (await client.get("/readyz")).status_code == 503
+        assert "did not come back" in str(failures[0])
+        model.gate.set()

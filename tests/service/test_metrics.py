@@ -73,13 +73,6 @@ def test_the_share_of_the_budget_is_counted_only_where_there_is_one(metrics, reg
     assert registry.get_sample_value("rancast_request_duration_seconds_count", labels) == 2
 
 
-def test_a_stage_is_timed_by_the_clock(metrics, registry, clock):
-    with metrics.timed(Stage.DECODE):
-        clock.advance(0.25)
-    labels = {"stage": "decode"}
-    assert registry.get_sample_value("rancast_stage_duration_seconds_sum", labels) == 0.25
-
-
 def test_the_age_of_the_data_grows_with_the_clock(metrics, registry, clock):
     watch(metrics)
     assert registry.get_sample_value("rancast_data_age_seconds") == 42

@@ -1,0 +1,115 @@
+"""What a request wants of the engine: from its body or query, its headers, and the profile.
+
+What the body or the query states wins over the headers, those over the defaults. A request that
+states its budget in a header can be refused before its body is read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import TypeVar
+
+from fastapi import Request
+
+from model.predictor import Rung
+from service.budget import BUDGET_HEADER, PRIORITY_HEADER, RUNG_HEADER, Deadline
+from service.container import Services
+from service.engine import Ask, Engine, Priority
+from service.errors import InvalidRequestError
+from service.timing import timing_of
+
+Choice = TypeVar("Choice", bound=StrEnum)
+
+
+@dataclass(frozen=True, slots=True)
+class Stated:
+    """What a body or a query says of it; None where it says nothing.
+
+    Attributes:
+        budget_ms: Latency budget.
+        minimum_rung: The least rung that is an answer.
+        priority: Whose answer waits for whose.
+    """
+
+    budget_ms: float | None = None
+    minimum_rung: Rung | None = None
+    priority: Priority | None = None
+
+
+NOTHING_STATED = Stated()
+
+
+def ask_of(
+    request: Request,
+    services: Services,
+    horizon: int,
+    levels: Sequence[float],
+    stated: Stated = NOTHING_STATED,
+    place: Callable[[str], str] = lambda name: f"/{name}",
+) -> Ask:
+    """What this request wants; its deadline counts from its arrival.
+
+    Args:
+        request: For its arrival and its headers.
+        services: For the profile's budgets.
+        horizon: Steps to forecast.
+        levels: Quantile levels.
+        stated: What the body or the query says.
+        place: Where a field of `stated` stood, for an error.
+
+    Raises:
+        InvalidRequestError: The budget is outside the profile's bounds, or a header makes no sense.
+    """
+    rung = stated.minimum_rung or _chosen(request, RUNG_HEADER, Rung, Rung.BASELINE)
+    priority = stated.priority or _chosen(request, PRIORITY_HEADER, Priority, Priority.CONTROL)
+    deadline = _deadline(request, services, stated.budget_ms, place("budget_ms"), priority)
+    return Ask(horizon, tuple(levels), deadline, rung, priority)
+
+
+def check_door(request: Request, services: Services, engine: Engine) -> None:
+    """Refuse a request by its headers alone, before its body costs anything.
+
+    Raises:
+        InvalidRequestError: A header makes no sense.
+        NotReadyError: The engine starts or stops.
+        OverloadedError: The queue is full, or the budget of the header cannot be kept.
+    """
+    if request.headers.get(BUDGET_HEADER) is None:
+        engine.check_permits()  # the body may state any budget
+        return
+    ask = ask_of(request, services, 1, ())
+    engine.check_door(ask.deadline, ask.least_rung, ask.priority)
+
+
+def _deadline(
+    request: Request,
+    services: Services,
+    stated_ms: float | None,
+    path: str,
+    priority: Priority,
+) -> Deadline:
+    timing = timing_of(request)
+    deadline = services.policy.deadline(
+        timing.arrival_s,
+        stated_ms=stated_ms,
+        path=path,
+        header=request.headers.get(BUDGET_HEADER),
+        patient=priority is Priority.BATCH,
+    )
+    timing.budget_ms = deadline.budget_ms
+    return deadline
+
+
+def _chosen(request: Request, header: str, choices: type[Choice], default: Choice) -> Choice:
+    text = request.headers.get(header)
+    if text is None:
+        return default
+    try:
+        return choices(text.strip().lower())
+    except ValueError:
+        words = ", ".join(choice.value for choice in choices)
+        raise InvalidRequestError(
+            f"header:{header}", f"expected one of {words}, got {text!r}"
+        ) from None

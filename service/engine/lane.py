@@ -1,0 +1,306 @@
+"""A queue and the one thread that works on it.
+
+All but the call itself happens on the event loop, so the queue needs no lock. A free thread takes
+what waits at once: there is no timer that would make a lone request wait for company.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import math
+from collections.abc import Callable, Sequence
+
+from kpi.window import KpiWindow
+from model.predictor import Forecast, Rung
+from service.clock import Clock
+from service.engine.cost import CostModel, Measured
+from service.engine.job import Answer, Ask, Job, Piece, Priority
+from service.engine.ladder import Step
+from service.engine.schedule import Costs, Schedule, Slot, effort_of
+from service.engine.worker import Worker
+from service.errors import DeadlineError, InferenceError
+from service.logs import log_failure
+from service.metrics import Metrics, Stage
+
+_LOGGER = logging.getLogger(__name__)
+
+_PROBE_INTERVAL_S = 1.0
+
+
+class Lane:
+    """Works on the jobs of some rungs.
+
+    Args:
+        worker: The thread.
+        clock: The monotonic clock that deadlines follow.
+        metrics: Told of stages and batches.
+        batch_limit: Windows in one call.
+        yield_s: What a call of batch requests should take at most, because a control request that
+            comes meanwhile waits for it.
+        step_down: Asked to have a job answered by a lesser rung; true where it took it away.
+        stall_s: A call that takes longer is given up.
+        on_stall: Told then.
+    """
+
+    def __init__(
+        self,
+        worker: Worker,
+        *,
+        clock: Clock,
+        metrics: Metrics,
+        batch_limit: int,
+        yield_s: float,
+        step_down: Callable[[Job], bool],
+        stall_s: float,
+        on_stall: Callable[[], None],
+    ) -> None:
+        self._worker = worker
+        self._clock = clock
+        self._metrics = metrics
+        self._batch_limit = batch_limit
+        self._yield_s = yield_s
+        self._step_down = step_down
+        self._stall_s = stall_s
+        self._on_stall = on_stall
+        self._costs: dict[Rung, CostModel] = {}
+        self._schedule = Schedule(self._costs, batch_limit)
+        self._waiting: list[Job] = []
+        self._probes: dict[Rung, tuple[Step, Sequence[KpiWindow], Ask]] = {}
+        self._probe: Rung | None = None
+        self._probed_s = -math.inf
+        self._free_s = 0.0
+        self._work = asyncio.Event()
+        self._dispatcher: asyncio.Task[None] | None = None
+
+    @property
+    def costs(self) -> Costs:
+        """What its rungs cost."""
+        return self._costs
+
+    @property
+    def is_running(self) -> bool:
+        """Whether someone works on what is put into it."""
+        return self._dispatcher is not None and not self._dispatcher.done()
+
+    @property
+    def jobs(self) -> Sequence[Job]:
+        """Those that wait, or of which windows wait."""
+        return self._waiting
+
+    def start(self) -> None:
+        """Begin to work."""
+        self._dispatcher = asyncio.create_task(self._dispatch(), name="engine-lane")
+
+    async def stop(self) -> None:
+        """Work on nothing more."""
+        if self._dispatcher is not None:
+            self._dispatcher.cancel()
+            await asyncio.gather(self._dispatcher, return_exceptions=True)
+        self._worker.stop()
+
+    async def warm(self, step: Step, trials: Sequence[Sequence[KpiWindow]], ask: Ask) -> None:
+        """Run a rung on trials, each in one call, and learn what it costs.
+
+        Raises:
+            ModelError: The predictor fails; the rung costs what it did before then.
+        """
+        measured: list[Measured] = []
+        for windows in trials:
+            begun_s = self._clock.monotonic_s()
+            await self._call(step, windows, ask)
+            duration_s = self._clock.monotonic_s() - begun_s
+            measured.append(Measured(step.effort(windows, ask.horizon), duration_s))
+        self._costs[step.rung] = CostModel(measured)
+        self._probes[step.rung] = (step, trials[0], ask)
+        self._show_cost(step.rung)
+
+    def late_s(self, job: Job) -> float:
+        """By how much a job, or one that is due after it, would be late; 0 or less where none is.
+
+        Args:
+            job: One that is not in the lane.
+        """
+        others = self._waiting
+        if job.ask.priority is Priority.CONTROL:
+            others = [each for each in others if each.ask.priority is Priority.CONTROL]
+        free_s = max(self._free_s, self._clock.monotonic_s())
+        slots = self._schedule.slots([*others, job], free_s)
+        place = next(index for index, slot in enumerate(slots) if slot.job is job)
+        return -min(slot.slack_s for slot in slots[place:])
+
+    def own_s(self, job: Job) -> float:
+        """What a job takes where nothing else is to be done."""
+        return self._schedule.own_s(job)
+
+    def probe(self, rung: Rung) -> None:
+        """Measure a rung again, where nothing waits; it was refused to a request.
+
+        Where it is believed too slow for every request, nothing else would ever show otherwise.
+        """
+        now_s = self._clock.monotonic_s()
+        if self._waiting or self._free_s > now_s or now_s < self._probed_s + _PROBE_INTERVAL_S:
+            return
+        self._probed_s = now_s
+        self._probe = rung
+        self._work.set()
+
+    def put(self, job: Job) -> None:
+        """Queue a job."""
+        self._waiting.append(job)
+        self._work.set()
+
+    def remove(self, job: Job) -> None:
+        """Forget a job, if it waits."""
+        if job in self._waiting:
+            self._waiting.remove(job)
+
+    async def _dispatch(self) -> None:
+        while True:
+            await self._work.wait()
+            self._work.clear()
+            while pieces := self._next_batch():
+                await self._run(pieces)
+            if self._probe is not None:
+                await self._run_probe(self._probe)
+
+    def _next_batch(self) -> list[Piece]:
+        now_s = self._clock.monotonic_s()
+        slots = self._slots(now_s)
+        while self._let_one_go(slots, now_s):
+            slots = self._slots(now_s)
+        if not slots:
+            return []
+        head = self._schedule.first(slots)
+        control = head.ask.priority is Priority.CONTROL
+        pieces = self._schedule.batch(
+            head, slots, now_s, longest_s=math.inf if control else self._yield_s
+        )
+        for piece in pieces:
+            job = piece.job
+            if job.taken == len(piece.windows):
+                self._metrics.observe_stage(Stage.QUEUE, now_s - job.queued_s)
+            if not job.windows_left:
+                self._waiting.remove(job)
+        return pieces
+
+    def _slots(self, now_s: float) -> list[Slot]:
+        """The jobs that are up next, without those that are answered, gone or late."""
+        for job in list(self._waiting):
+            if not job.result.done() and job.ask.deadline.has_passed(now_s):
+                expire(job)
+            if job.result.done():
+                self._waiting.remove(job)
+        control = [job for job in self._waiting if job.ask.priority is Priority.CONTROL]
+        return self._schedule.slots(control or self._waiting, now_s)
+
+    def _let_one_go(self, slots: Sequence[Slot], now_s: float) -> bool:
+        """Have one that would be late answered otherwise, or not at all; whether there was one.
+
+        It was in time by what was known when it was accepted: the model became slower meanwhile.
+        """
+        for slot in slots:
+            job = slot.job
+            if job.taken or slot.finish_s <= job.due_s:
+                continue
+            self._waiting.remove(job)
+            if self._step_down(job):
+                return True
+            if now_s + self.own_s(job) > job.ask.deadline.expires_s:
+                expire(job)
+                return True
+            self._waiting.append(job)
+        return False
+
+    async def _run(self, pieces: Sequence[Piece]) -> None:
+        job, effort = pieces[0].job, effort_of(pieces)
+        cost = self._costs[job.step.rung]
+        windows = [window for piece in pieces for window in piece.windows]
+        begun_s = self._clock.monotonic_s()
+        self._free_s = begun_s + cost.estimate_s(effort)
+        try:
+            forecasts = await self._call(job.step, windows, job.ask)
+        except Exception as error:
+            await self._contain(pieces, error)
+            return
+        spent_s = self._clock.monotonic_s() - begun_s
+        self._free_s = 0.0
+        self._metrics.observe_stage(Stage.INFER, spent_s)
+        self._metrics.observe_batch(len(windows))
+        cost.observe(effort, spent_s)
+        self._show_cost(job.step.rung)
+        self._deliver(pieces, forecasts)
+
+    async def _run_probe(self, rung: Rung) -> None:
+        self._probe = None
+        step, windows, ask = self._probes[rung]
+        begun_s = self._clock.monotonic_s()
+        try:
+            await self._call(step, windows, ask)
+        except Exception as error:
+            log_failure(_LOGGER, "probe_failed", error, rung=rung.value)
+            return
+        spent_s = self._clock.monotonic_s() - begun_s
+        self._costs[rung].observe(step.effort(windows, ask.horizon), spent_s)
+        self._show_cost(rung)
+
+    async def _call(self, step: Step, windows: Sequence[KpiWindow], ask: Ask) -> list[Forecast]:
+        watch = self._clock.call_at(self._clock.monotonic_s() + self._stall_s, self._stalled)
+        try:
+            forecasts = await self._worker.call(
+                lambda: step.predictor.predict(windows, ask.horizon, ask.levels)
+            )
+        finally:
+            watch.cancel()
+        if len(forecasts) != len(windows):
+            raise InferenceError(
+                f"expected {len(windows)} forecasts from the model, got {len(forecasts)}"
+            )
+        return forecasts
+
+    def _stalled(self) -> None:
+        self._worker.give_up()
+        self._on_stall()
+
+    def _deliver(self, pieces: Sequence[Piece], forecasts: Sequence[Forecast]) -> None:
+        taken, now_s = 0, self._clock.monotonic_s()
+        for piece in pieces:
+            job = piece.job
+            job.forecasts.extend(forecasts[taken : taken + len(piece.windows)])
+            taken += len(piece.windows)
+            if job.result.done() or len(job.forecasts) < len(job.windows):
+                continue
+            if job.ask.deadline.has_passed(now_s):
+                expire(job)
+                continue
+            begun_s = job.queued_s if job.begun_s is None else job.begun_s
+            job.result.set_result(
+                Answer(job.forecasts, begun_s - job.queued_s, now_s - begun_s, now_s)
+            )
+
+    async def _contain(self, pieces: Sequence[Piece], error: Exception) -> None:
+        """Let one request's failure not become its neighbours'."""
+        if len(pieces) > 1:
+            for piece in pieces:
+                await self._run([piece])
+            return
+        self._free_s = 0.0
+        job = pieces[0].job
+        log_failure(_LOGGER, "inference_failed", error, windows=len(pieces[0].windows))
+        fail(job, InferenceError(f"the model failed: {type(error).__name__}"))
+
+    def _show_cost(self, rung: Rung) -> None:
+        cost = self._costs[rung]
+        self._metrics.show_cost(rung, call_s=cost.call_s, work_s=cost.work_s)
+
+
+def expire(job: Job) -> None:
+    """The job's deadline has passed, or will before it could be done."""
+    stage = Stage.INFER if job.taken else Stage.QUEUE
+    fail(job, DeadlineError(stage, job.ask.deadline.budget_ms))
+
+
+def fail(job: Job, error: Exception) -> None:
+    """End a job with an error, unless it has ended."""
+    if not job.result.done():
+        job.result.set_exception(error)

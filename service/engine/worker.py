@@ -1,0 +1,128 @@
+"""A thread that calls one function at a time, and says when it no longer does.
+
+A pool of the standard library waits for ever where its thread has ended or does not come back. Here
+what was asked of it fails then, and the next call has a new thread, or the process is told that it
+cannot go on.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import queue
+import threading
+from collections.abc import Callable
+from typing import Any, TypeAlias, TypeVar
+
+from service.errors import InferenceError
+
+Result = TypeVar("Result")
+_Tasks: TypeAlias = "queue.SimpleQueue[tuple[Callable[[], Any], asyncio.Future[Any]] | None]"
+
+
+class Worker:
+    """One thread; its methods are called on the event loop.
+
+    Args:
+        name: Of the thread.
+        niceness: How much it gives way to other threads, on Linux: the event loop has to come
+            first, or it could refuse nobody while the model works.
+    """
+
+    def __init__(self, name: str, niceness: int = 0) -> None:
+        self._name = name
+        self._niceness = niceness
+        self._tasks: _Tasks = queue.SimpleQueue()
+        self._thread: threading.Thread | None = None
+        self._running: asyncio.Future[Any] | None = None
+        self.deaths = 0
+
+    async def call(self, function: Callable[[], Result]) -> Result:
+        """What `function` returns or raises; one call at a time.
+
+        Raises:
+            InferenceError: The thread ended meanwhile, or was given up.
+        """
+        loop = asyncio.get_running_loop()
+        future: asyncio.Future[Result] = loop.create_future()
+        if self._thread is None:
+            self._start(loop)
+        self._running = future
+        self._tasks.put((function, future))
+        try:
+            return await future
+        finally:
+            self._running = None
+
+    def give_up(self) -> None:
+        """Wait no longer for the call that runs; it fails, and the next one has a new thread."""
+        self._fail("the model does not come back")
+        self._abandon()
+
+    def stop(self) -> None:
+        """Let the thread end once it has nothing to do; nothing is called afterwards."""
+        self._tasks.put(None)
+
+    def _abandon(self) -> None:
+        self._tasks.put(None)
+        self._tasks = queue.SimpleQueue()
+        self._thread = None
+
+    def _start(self, loop: asyncio.AbstractEventLoop) -> None:
+        # A daemon: a call that never comes back must not keep the process from ending.
+        self._thread = threading.Thread(
+            target=self._work, args=(loop, self._tasks), name=self._name, daemon=True
+        )
+        self._thread.start()
+
+    def _work(self, loop: asyncio.AbstractEventLoop, tasks: _Tasks) -> None:
+        if self._niceness and hasattr(os, "setpriority"):
+            with contextlib.suppress(OSError):
+                os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), self._niceness)
+        ended_in_order = False
+        try:
+            while (task := tasks.get()) is not None:
+                _run(loop, *task)
+            ended_in_order = True
+        finally:
+            if not ended_in_order:
+                _tell(loop, self._died, tasks)
+
+    def _died(self, tasks: _Tasks) -> None:
+        if tasks is not self._tasks:
+            return  # it was given up before
+        self.deaths += 1
+        self._fail("the thread of the model ended")
+        self._abandon()
+
+    def _fail(self, reason: str) -> None:
+        if self._running is not None and not self._running.done():
+            self._running.set_exception(InferenceError(reason))
+
+
+def _run(
+    loop: asyncio.AbstractEventLoop, function: Callable[[], Any], future: asyncio.Future[Any]
+) -> None:
+    try:
+        result = function()
+    except StopIteration as error:  # no future takes one
+        _tell(loop, _set, future, None, RuntimeError(f"the model raised {error!r}"))
+    except Exception as error:
+        _tell(loop, _set, future, None, error)
+    else:
+        _tell(loop, _set, future, result, None)
+
+
+def _set(future: asyncio.Future[Any], result: Any, error: Exception | None) -> None:
+    if future.done():
+        return
+    if error is None:
+        future.set_result(result)
+    else:
+        future.set_exception(error)
+
+
+def _tell(loop: asyncio.AbstractEventLoop, function: Callable[..., None], *given: Any) -> None:
+    with contextlib.suppress(RuntimeError):  # the loop is closed: nobody waits
+        loop.call_soon_threadsafe(function, *given)

@@ -1,0 +1,247 @@
+"""Which rung answers, who is refused at the door, and whose answer waits for whose."""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import asynccontextmanager
+from dataclasses import replace
+from functools import partial
+
+import numpy as np
+import pytest
+from prometheus_client import CollectorRegistry
+
+from kpi.window import KpiWindow
+from model.predictor import Rung
+from service.budget import Deadline
+from service.engine import Ask, Engine, Ladder, Priority, Step
+from service.errors import BudgetError, DeadlineError
+from service.metrics import Metrics
+from tests.service.fakes import FakeClock, RepeatLast
+
+pytestmark = pytest.mark.anyio
+
+LEVELS = (0.1, 0.5, 0.9)
+COSTS_S = {Rung.FULL: 0.1, Rung.SHORT: 0.02, Rung.BASELINE: 0.001}
+
+
+def windows(prefix: str, count: int = 1) -> list[KpiWindow]:
+    values = np.ones((1, 4), dtype=np.float32)
+    return [KpiWindow(f"{prefix}{i}", ("A",), 0, 1000, values) for i in range(count)]
+
+
+class Rungs:
+    """An engine of three rungs, of which each call takes a known time of the fake clock."""
+
+    def __init__(self, rungs=tuple(Rung), batch_limit=4):
+        self.clock = FakeClock()
+        self.registry = CollectorRegistry()
+        self.models = {rung: RepeatLast() for rung in rungs}
+        self.costs_s = dict(COSTS_S)
+        for rung, model in self.models.items():
+            model.on_call = partial(self.spend, rung)
+        self.engine = Engine(
+            Ladder(tuple(Step(rung, model) for rung, model in self.models.items())),
+            clock=self.clock,
+            metrics=Metrics(self.registry, self.clock, "near-rt"),
+            queue_limit=64,
+            batch_limit=batch_limit,
+        )
+
+    def spend(self, rung):
+        self.clock.advance(self.costs_s[rung])
+
+    def ask(self, budget_ms, least=Rung.BASELINE, priority=Priority.CONTROL):
+        return Ask(2, LEVELS, Deadline(self.clock.monotonic_s(), budget_ms), least, priority)
+
+    def submit(self, many, budget_ms, least=Rung.BASELINE, priority=Priority.CONTROL):
+        return self.engine.submit(many, self.ask(budget_ms, least, priority))
+
+    async def occupy(self):
+        """Hold the forecaster with a request."""
+        self.models[Rung.FULL].gate.clear()
+        answer = self.submit(windows("holder"), 1e9)
+        assert await asyncio.to_thread(self.models[Rung.FULL].entered.acquire, timeout=30)
+        return answer
+
+    def asked(self, rung):
+        return [cells for cells, *_ in self.models[rung].calls]
+
+
+@asynccontextmanager
+async def rungs(**options):
+    made = Rungs(**options)
+    await made.engine.start(windows("warm-up"))
+    for model in made.models.values():
+        model.forget_warm_up()
+    try:
+        yield made
+    finally:
+        for model in made.models.values():
+            model.gate.set()
+        await made.engine.drain(30)
+
+
+@pytest.mark.parametrize(
+    ("budget_ms", "rung"), [(1000, Rung.FULL), (60, Rung.SHORT), (6, Rung.BASELINE)]
+)
+async def test_the_best_rung_that_fits_the_budget_answers(budget_ms, rung):
+    async with rungs() as it:
+        await it.submit(windows("a"), budget_ms)
+        assert it.asked(rung) == [["a0"]]
+
+
+async def test_a_request_that_demands_more_than_fits_is_refused_with_what_it_would_take():
+    async with rungs() as it:
+        with pytest.raises(BudgetError, match=r"rung full .* takes 10\d\.\d ms") as caught:
+            it.submit(windows("a"), 60, Rung.FULL)
+        assert caught.value.retry_after_s == 1
+        assert not it.models[Rung.SHORT].calls
+
+
+async def test_the_baseline_answers_while_the_forecaster_is_busy():
+    async with rungs() as it:
+        holder = await it.occupy()
+        answer = await it.submit(windows("a"), 10)
+        assert [forecast.cell for forecast in answer.forecasts] == ["a0"]
+        assert not holder.done()
+        assert it.asked(Rung.BASELINE) == [["a0"]]
+
+
+async def test_what_waits_is_counted_before_a_request_is_accepted():
+    async with rungs() as it:
+        holder = await it.occupy()
+        kept = [it.submit(windows(f"k{i}", 4), 300, Rung.FULL) for i in range(1)]
+        with pytest.raises(BudgetError):
+            it.submit(windows("late", 4), 300, Rung.FULL)
+        it.models[Rung.FULL].gate.set()
+        await asyncio.gather(holder, *kept)
+
+
+async def test_a_request_that_would_make_an_accepted_one_late_is_not_accepted():
+    async with rungs() as it:
+        holder = await it.occupy()
+        bulk = it.submit(windows("bulk", 8), 400, Rung.FULL)
+        # Alone it would be in time, but it is due before the other one, which has no slack left.
+        with pytest.raises(BudgetError):
+            it.submit(windows("small", 4), 250, Rung.FULL)
+        it.models[Rung.FULL].gate.set()
+        await asyncio.gather(holder, bulk)
+
+
+async def test_a_small_request_goes_first_where_that_makes_none_late():
+    async with rungs() as it:
+        holder = await it.occupy()
+        bulk = it.submit(windows("bulk", 8), 10_000, Rung.FULL)
+        small = it.submit(windows("small", 2), 20_000, Rung.FULL)
+        it.models[Rung.FULL].gate.set()
+        await asyncio.gather(holder, bulk, small)
+        assert it.asked(Rung.FULL)[1][:2] == ["small0", "small1"]
+
+
+async def test_the_request_that_is_due_first_goes_first_where_the_small_one_would_make_it_late():
+    async with rungs() as it:
+        holder = await it.occupy()
+        urgent = it.submit(windows("urgent", 8), 400, Rung.FULL)
+        small = replace(it.ask(20_000, Rung.FULL), horizon=3)  # it cannot share a call
+        later = it.engine.submit(windows("small"), small)
+        it.models[Rung.FULL].gate.set()
+        await asyncio.gather(holder, urgent, later)
+        assert it.asked(Rung.FULL)[-1] == ["small0"]
+
+
+async def test_batch_requests_wait_for_control_requests():
+    async with rungs() as it:
+        holder = await it.occupy()
+        batch = it.submit(windows("batch", 4), 1e6, Rung.FULL, Priority.BATCH)
+        control = it.submit(windows("control", 4), 1e6, Rung.FULL)
+        it.models[Rung.FULL].gate.set()
+        await asyncio.gather(holder, batch, control)
+        assert it.asked(Rung.FULL)[1] == [f"control{i}" for i in range(4)]
+
+
+async def test_control_requests_are_accepted_whatever_batch_requests_wait():
+    async with rungs() as it:
+        holder = await it.occupy()
+        batch = [it.submit(windows(f"b{i}", 40), 1e6, Rung.FULL, Priority.BATCH) for i in range(3)]
+        control = it.submit(windows("control"), 300, Rung.FULL)
+        it.models[Rung.FULL].gate.set()
+        assert (await control).forecasts
+        await asyncio.gather(holder, *batch)
+
+
+async def test_a_request_that_would_be_late_by_now_is_answered_by_a_lesser_rung():
+    async with rungs() as it:
+        holder = await it.occupy()
+        answer = it.submit(windows("a"), 350)
+        it.clock._s += 0.16  # the model takes longer than was expected
+        it.models[Rung.FULL].gate.set()
+        await answer
+        await holder
+        assert it.asked(Rung.SHORT) == [["a0"]]
+
+
+async def test_a_request_that_cannot_be_in_time_by_now_is_not_worked_on():
+    async with rungs() as it:
+        holder = await it.occupy()
+        answer = it.submit(windows("a"), 350, Rung.FULL)
+        it.clock._s += 0.16
+        it.models[Rung.FULL].gate.set()
+        with pytest.raises(DeadlineError):
+            await answer
+        await holder
+        assert it.asked(Rung.FULL) == [["holder0"]]
+
+
+async def test_the_door_refuses_what_cannot_be_in_time_before_it_is_read():
+    async with rungs() as it:
+        holder = await it.occupy()
+        kept = it.submit(windows("k", 4), 300, Rung.FULL)
+        deadline = Deadline(it.clock.monotonic_s(), 90)
+        with pytest.raises(BudgetError):
+            it.engine.check_door(deadline, Rung.FULL, Priority.CONTROL)
+        it.engine.check_door(deadline, Rung.BASELINE, Priority.CONTROL)
+        it.models[Rung.FULL].gate.set()
+        await asyncio.gather(holder, kept)
+
+
+async def test_a_rung_that_was_slow_once_is_tried_again_without_a_request():
+    async with rungs(rungs=(Rung.FULL,)) as it:
+        it.costs_s[Rung.FULL] = 50.0
+        await it.submit(windows("a"), 1e9)
+        it.models[Rung.FULL].entered.acquire()
+        it.costs_s[Rung.FULL] = 0.1
+        refused = 0
+        for _ in range(200):
+            try:
+                await it.submit(windows("b"), 500)
+                break
+            except BudgetError:
+                refused += 1
+                assert await asyncio.to_thread(it.models[Rung.FULL].entered.acquire, timeout=30)
+                it.clock.advance(1)
+        assert 0 < refused < 200
+
+
+async def test_the_cost_of_each_rung_is_shown():
+    async with rungs() as it:
+        for rung, cost_s in COSTS_S.items():
+            per_call = it.registry.get_sample_value(
+                "rancast_inference_cost_seconds", {"rung": rung.value, "per": "call"}
+            )
+            assert per_call == pytest.approx(cost_s, rel=0.05)
+
+
+async def test_another_ladder_answers_what_has_not_been_begun():
+    async with rungs() as it:
+        holder = await it.occupy()
+        waiting = it.submit(windows("a"), 1e6)
+        other = RepeatLast()
+        replaced = asyncio.create_task(
+            it.engine.replace(Ladder((Step(Rung.FULL, other),)), windows("warm"))
+        )
+        it.models[Rung.FULL].gate.set()
+        await replaced
+        await asyncio.gather(holder, waiting)
+        await it.submit(windows("b"), 1e6)
+        assert other.calls[-1][0] == ["b0"]
