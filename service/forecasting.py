@@ -9,9 +9,8 @@ from fastapi import Request
 from fastapi.responses import Response
 
 from model.predictor import Forecast
-from service.answers import forecast_answer
-from service.bodies import JSON_MEDIA_TYPE
 from service.budget import BUDGET_HEADER, Deadline
+from service.codecs.answer_forms import JSON_FORM, AnswerForm
 from service.container import Running, Services
 from service.errors import ClientGoneError, DeadlineError
 from service.metrics import Stage
@@ -19,7 +18,7 @@ from service.middleware import timing_of
 from service.series import NamedWindow
 
 # Above this many numbers, a few milliseconds' work, the answer is written on another thread.
-_OFFLOAD_NUMBERS = 5_000
+_OFFLOAD_NUMBERS = 8_192
 
 
 def deadline_of(
@@ -49,6 +48,7 @@ async def answer_forecast(
     horizon: int,
     levels: Sequence[float],
     deadline: Deadline,
+    form: AnswerForm = JSON_FORM,
 ) -> Response:
     """Forecast the windows and write the answer, before the deadline or not at all.
 
@@ -62,13 +62,13 @@ async def answer_forecast(
     forecasts = await _unless_gone(request, answer)
     with services.metrics.timed(Stage.ENCODE):
         if sum(forecast.values.size for forecast in forecasts) <= _OFFLOAD_NUMBERS:
-            body = _encode(services, running, named, forecasts)
+            body = _encode(services, running, named, forecasts, form)
         else:
-            body = await asyncio.to_thread(_encode, services, running, named, forecasts)
+            body = await asyncio.to_thread(_encode, services, running, named, forecasts, form)
     if deadline.has_passed(services.clock.monotonic_s()):
         raise DeadlineError(Stage.ENCODE, deadline.budget_ms)
     services.metrics.count_forecasts(forecast.rung for forecast in forecasts)
-    return Response(body, media_type=JSON_MEDIA_TYPE)
+    return Response(body, media_type=form.media_type)
 
 
 async def _unless_gone(request: Request, answer: asyncio.Future[list[Forecast]]) -> list[Forecast]:
@@ -95,8 +95,9 @@ def _encode(
     running: Running,
     named: Sequence[NamedWindow],
     forecasts: Sequence[Forecast],
+    form: AnswerForm,
 ) -> bytes:
-    return forecast_answer(
+    return form.encode(
         running.engine.predictor.identity,
         forecasts,
         [one.spell(forecast.kpis) for one, forecast in zip(named, forecasts, strict=True)],
