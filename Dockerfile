@@ -28,7 +28,8 @@ COPY training training
 COPY service service
 # -P: of the package as it is installed, not of the sources here.
 RUN /opt/rancast/bin/pip install --no-deps --no-build-isolation . \
-    && /opt/rancast/bin/python -P -m model.native_code --beside
+    && /opt/rancast/bin/python -P -m model.native_code --beside \
+    && /opt/rancast/bin/python -P -m service.codecs.native --beside
 # Then what only building and testing need goes: torch's own tests, pip. Torch's headers, and what its
 # compiler imports, are put aside for the compiler's image.
 RUN site=$(echo /opt/rancast/lib/python3.*/site-packages) \

@@ -57,10 +57,13 @@ $(INSTALLED): pyproject.toml constraints.txt
 	@$(INSTALL) -e ".[dev]"
 	@touch $@
 
-# Without a compiler torch does what native code would, and the build says so.
-$(KERNEL): $(INSTALLED) $(wildcard model/attention/native/csrc/* model/native_tokens/csrc/*) \
-           model/attention/native/library.py model/native_tokens/library.py
-	@$(BIN)/python -m model.native_code && touch $@ || true
+# Without a compiler torch and pydantic do what native code would, and the build says so.
+$(KERNEL): $(INSTALLED) \
+           $(wildcard model/attention/native/csrc/* model/native_tokens/csrc/* service/codecs/native/csrc/*) \
+           model/attention/native/library.py model/native_tokens/library.py service/codecs/native/library.py
+	@built=yes; for package in service.codecs.native model.native_code; do \
+	  $(BIN)/python -m $$package || built=no; \
+	done; if [ $$built = yes ]; then touch $@; fi
 
 $(CLUSTER): $(KERNEL)
 	@$(INSTALL) -e ".[dev,kubernetes,cluster]"

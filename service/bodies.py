@@ -1,22 +1,19 @@
-"""Reading a request's body: bounded, of the right type, into a checked model."""
+"""Reading a request's body: bounded in size and time, of a known form, taken apart and checked."""
 
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable, Sequence
+from functools import partial
 from typing import TypeVar
 
 from fastapi import Request
-from pydantic import BaseModel, ValidationError
+from pydantic import BaseModel
 
+from service.codecs.compression import IDENTITY, Decompressor, content_encoding
+from service.codecs.json_requests import decode_json
 from service.container import Services
-from service.errors import (
-    ClientGoneError,
-    InvalidRequestError,
-    MalformedBodyError,
-    MediaTypeError,
-    TooLargeError,
-)
-from service.faults import body_faults
+from service.errors import ClientGoneError, MediaTypeError, TooLargeError
 from service.metrics import Stage
 from service.room import SMALL_BYTES, Visit
 from service.timing import timing_of
@@ -24,14 +21,22 @@ from service.timing import timing_of
 JSON_MEDIA_TYPE = "application/json"
 # A client that says nothing for so long in the middle of its body is taken for gone.
 STALLED_S = 30.0
+_PIECE_BYTES = 1024 * 1024
 
 Body = TypeVar("Body", bound=BaseModel)
+Decoded = TypeVar("Decoded")
+
+__all__ = [
+    "JSON_MEDIA_TYPE",
+    "body_type",
+    "decode_json",
+    "read_decoded",
+    "read_json",
+]
 
 
 async def read_json(request: Request, services: Services, visit: Visit, model: type[Body]) -> Body:
-    """Read and check the body of a request.
-
-    A large body is decoded on another thread, so that the event loop goes on breathing.
+    """Read and check the JSON body of a request.
 
     Args:
         request: Whose body it is.
@@ -40,66 +45,127 @@ async def read_json(request: Request, services: Services, visit: Visit, model: t
         model: Shape of the body.
 
     Raises:
-        MediaTypeError: It is not JSON by its content type, or it is compressed.
-        TooLargeError: It is larger than the limit, whatever its Content-Length said.
-        OverloadedError: Other large bodies leave no room for it.
-        ClientGoneError: The client left, or fell silent, before it was whole.
+        MediaTypeError: It is not JSON by its content type.
         MalformedBodyError: It is not JSON.
         InvalidRequestError: It is JSON of another shape.
+        RequestError: As `read_decoded`.
     """
-    _check_type(request)
-    body = await _read_bounded(request, services.settings.max_body_bytes, visit)
-    with timing_of(request).stage(Stage.DECODE):
-        if len(body) <= SMALL_BYTES:
-            return _decode(body, model)
-        async with visit.turn:
-            return await asyncio.to_thread(_decode, body, model)
+    body_type(request, (JSON_MEDIA_TYPE,))
+    return await read_decoded(request, services, visit, partial(decode_json, model=model))
 
 
-def _check_type(request: Request) -> None:
+def body_type(request: Request, accepted: Sequence[str]) -> str:
+    """The media type of a request's body.
+
+    Args:
+        request: Whose body it is.
+        accepted: Media types that the route reads.
+
+    Raises:
+        MediaTypeError: It is none of them by its content type.
+    """
     given = request.headers.get("content-type", "")
-    if given.partition(";")[0].strip().lower() != JSON_MEDIA_TYPE:
+    media_type = given.partition(";")[0].strip().lower()
+    if media_type not in accepted:
         raise MediaTypeError(
-            f"expected Content-Type {JSON_MEDIA_TYPE}, got {given or 'none'}; name the body's type"
+            f"expected Content-Type {' or '.join(accepted)}, got {given or 'none'}; name the "
+            "body's type",
+            {"Accept": ", ".join(accepted)},
         )
-    encoding = request.headers.get("content-encoding", "identity").strip().lower()
-    if encoding != "identity":
-        raise MediaTypeError(f"expected an uncompressed body, got Content-Encoding {encoding}")
+    return media_type
 
 
-async def _read_bounded(request: Request, most_bytes: int, visit: Visit) -> bytes:
+async def read_decoded(
+    request: Request, services: Services, visit: Visit, decode: Callable[[bytes], Decoded]
+) -> Decoded:
+    """Read the body of a request, whatever its content type, and decode it.
+
+    A large body is decompressed and decoded on another thread, so that the event loop goes on
+    breathing.
+
+    Args:
+        request: Whose body it is.
+        services: Limits and metrics.
+        visit: Takes the room that the body needs.
+        decode: Makes of the bytes what the route wants; raises a `RequestError` where it cannot.
+
+    Raises:
+        MediaTypeError: It is compressed in a way that is not read.
+        MalformedBodyError: It is not compressed as it says.
+        TooLargeError: It is larger than the limit, as it came or decompressed, whatever its
+            Content-Length said.
+        OverloadedError: Other large bodies leave no room for it.
+        ClientGoneError: The client left, fell silent, or took too long, before it was whole.
+    """
+    encoding = content_encoding(request.headers.get("content-encoding"))
+    settings = services.settings
+    body = await _read_bounded(request, settings.max_body_bytes, visit, settings.body_seconds)
+    with timing_of(request).stage(Stage.DECODE):
+        if encoding != IDENTITY:
+            body = await _decompressed(encoding, body, settings.max_body_bytes, visit)
+        if len(body) <= SMALL_BYTES:
+            return decode(body)
+        async with visit.turn:
+            return await asyncio.to_thread(decode, body)
+
+
+async def _read_bounded(
+    request: Request, most_bytes: int, visit: Visit, most_s: float = float("inf")
+) -> bytes:
     """The whole body; stops reading as soon as it is clear that it is too large, or has no room."""
     stated = request.headers.get("content-length", "")
     if stated.isdecimal() and int(stated) > most_bytes:
         raise TooLargeError(f"expected a body of at most {most_bytes} bytes, got {stated}")
     chunks: list[bytes] = []
     size = 0
-    while True:
-        try:
-            message = await asyncio.wait_for(request.receive(), STALLED_S)
-        except TimeoutError:
-            raise ClientGoneError(
-                f"the client sent nothing for {STALLED_S:g} s in the middle of its body"
-            ) from None
-        if message["type"] == "http.disconnect":
-            raise ClientGoneError("the client left in the middle of its body")
-        chunk = message.get("body", b"")
-        size += len(chunk)
-        if size > most_bytes:
-            raise TooLargeError(f"expected a body of at most {most_bytes} bytes, got more")
-        # Room is taken for what has come, not for what was announced: words cost nothing.
-        visit.grow(size)
-        chunks.append(chunk)
-        if not message.get("more_body", False):
-            return b"".join(chunks)
-
-
-def _decode(body: bytes, model: type[Body]) -> Body:
+    now_s = asyncio.get_running_loop().time
+    last_s = now_s() + most_s
     try:
-        return model.model_validate_json(body)
-    except ValidationError as error:
-        errors = error.errors(include_url=False)
-    if errors[0]["type"] == "json_invalid":
-        raise MalformedBodyError(f"expected JSON: {errors[0]['ctx']['error']}")
-    first, *others = body_faults(errors)
-    raise InvalidRequestError(first.path, first.reason, tuple(others))
+        async with asyncio.timeout(None) as patience:
+            while True:
+                patience.reschedule(min(now_s() + STALLED_S, last_s))
+                message = await request.receive()
+                if message["type"] == "http.disconnect":
+                    raise ClientGoneError("the client left in the middle of its body")
+                chunk = message.get("body", b"")
+                size += len(chunk)
+                if size > most_bytes:
+                    raise TooLargeError(f"expected a body of at most {most_bytes} bytes, got more")
+                # Room is taken for what has come, not for what was announced: words cost nothing.
+                visit.grow(size)
+                chunks.append(chunk)
+                if not message.get("more_body", False):
+                    return b"".join(chunks)
+    except TimeoutError:
+        if now_s() >= last_s:
+            raise ClientGoneError(f"the client took more than {most_s:g} s for its body") from None
+        raise ClientGoneError(
+            f"the client sent nothing for {STALLED_S:g} s in the middle of its body"
+        ) from None
+
+
+async def _decompressed(encoding: str, body: bytes, most_bytes: int, visit: Visit) -> bytes:
+    """The body without its coding; stops as soon as it is clear that it is too large."""
+    source = Decompressor(encoding, body)
+    pieces: list[bytes] = []
+    size = 0
+    if len(body) <= SMALL_BYTES:
+        pieces.append(source.read(SMALL_BYTES))
+        size = len(pieces[0])
+        _check_unpacked(size, most_bytes)
+        if size < SMALL_BYTES:
+            return pieces[0]
+    async with visit.turn:
+        while piece := await asyncio.to_thread(source.read, _PIECE_BYTES):
+            size += len(piece)
+            _check_unpacked(size, most_bytes)
+            visit.grow(len(body) + size)
+            pieces.append(piece)
+    return b"".join(pieces)
+
+
+def _check_unpacked(size: int, most_bytes: int) -> None:
+    if size > most_bytes:
+        raise TooLargeError(
+            f"expected a body of at most {most_bytes} bytes once decompressed, got more"
+        )

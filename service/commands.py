@@ -127,9 +127,11 @@ def doctor(
 
     if build:
         from model.native_code import build_native_code
+        from service.codecs.native.__main__ import build as build_reader
 
-        for trouble in build_native_code():
-            sys.stderr.write(f"{trouble}\n")
+        for trouble in (*build_native_code(), build_reader()):
+            if trouble is not None:
+                sys.stderr.write(f"{trouble}\n")
     raise typer.Exit(0 if examine_machine(checkpoint, load(catalogue)) else 1)
 
 

@@ -4,10 +4,11 @@ ServiceError
   SettingsError        settings that the service cannot start with
   StartupError         the service could not be made ready
   InvalidRequestError  a field or parameter with a value that cannot be used (422)
-  MalformedBodyError   a body that is not JSON (400)
+  MalformedBodyError   a body that is not JSON, Arrow or compressed, as it says (400)
   NotFoundError        a cell, or a KPI of a cell, that is not held (404)
   TooLargeError        a body or a number of series over the limit (413)
   MediaTypeError       a body of another content type (415)
+  NotAcceptableError   an answer in no form that the client takes (406)
   ClientGoneError      the client closed the connection; nobody reads the answer
   OverloadedError      the queue is full (429, with Retry-After)
     BudgetError        no rung fits the latency budget (429, with Retry-After)
@@ -72,7 +73,7 @@ class InvalidRequestError(RequestError):
 
 
 class MalformedBodyError(RequestError):
-    """The body is not JSON; the message says where it breaks."""
+    """The body is not in the form that its headers state; the message says where it breaks."""
 
 
 class NotFoundError(RequestError):
@@ -84,7 +85,20 @@ class TooLargeError(RequestError):
 
 
 class MediaTypeError(RequestError):
-    """A body of a content type, or in an encoding, that this route does not read."""
+    """A body of a content type, or in an encoding, that this route does not read.
+
+    Attributes:
+        headers: What is read, as the response header fields Accept or Accept-Encoding (RFC 9110,
+            sections 12.5.1 and 12.5.3).
+    """
+
+    def __init__(self, reason: str, headers: Mapping[str, str] | None = None) -> None:
+        super().__init__(reason)
+        self.headers = dict(headers or {})
+
+
+class NotAcceptableError(RequestError):
+    """The client's Accept header names no form in which the route answers."""
 
 
 class ClientGoneError(RequestError):
@@ -151,9 +165,10 @@ class Answer:
 
 ANSWERS: Mapping[type[RequestError], Answer] = MappingProxyType(
     {
-        MalformedBodyError: Answer(400, "malformed", "The body is not JSON"),
+        MalformedBodyError: Answer(400, "malformed", "The body cannot be read"),
         NotFoundError: Answer(404, "unknown", "Not held here"),
         TooLargeError: Answer(413, "too_large", "The request is too large"),
+        NotAcceptableError: Answer(406, "not_acceptable", "No form of the answer is acceptable"),
         MediaTypeError: Answer(415, "media_type", "The content type is not supported"),
         InvalidRequestError: Answer(422, "invalid", "The request has an unusable value"),
         OverloadedError: Answer(429, "full", "The service is busy"),

@@ -10,8 +10,7 @@ from fastapi.responses import Response
 
 from kpi.window import KpiWindow
 from model.predictor import Forecast
-from service.answers import forecast_answer
-from service.bodies import JSON_MEDIA_TYPE
+from service.codecs.answer_forms import JSON_FORM, AnswerForm
 from service.container import Running, Services
 from service.engine import Answer, Ask
 from service.errors import ClientGoneError, DeadlineError
@@ -20,7 +19,7 @@ from service.series import NamedWindow
 from service.timing import timing_of
 
 # Above this many numbers, a few milliseconds' work, the answer is written on another thread.
-_OFFLOAD_NUMBERS = 5_000
+_OFFLOAD_NUMBERS = 8_192
 
 
 async def answer_forecast(
@@ -29,6 +28,7 @@ async def answer_forecast(
     running: Running,
     named: Sequence[NamedWindow],
     ask: Ask,
+    form: AnswerForm = JSON_FORM,
 ) -> Response:
     """Forecast the windows and write the answer, before the deadline or not at all.
 
@@ -43,14 +43,14 @@ async def answer_forecast(
     forecasts = answer.forecasts
     with timing.stage(Stage.ENCODE):
         if sum(forecast.values.size for forecast in forecasts) <= _OFFLOAD_NUMBERS:
-            body = _encode(services, named, forecasts)
+            body = _encode(services, named, forecasts, form)
         else:
-            body = await asyncio.to_thread(_encode, services, named, forecasts)
+            body = await asyncio.to_thread(_encode, services, named, forecasts, form)
     running.engine.observe_answer(answer)
     if ask.deadline.has_passed(services.clock.monotonic_s()):
         raise DeadlineError(Stage.ENCODE, ask.deadline.budget_ms)
     services.metrics.count_forecasts(forecast.rung for forecast in forecasts)
-    return Response(body, media_type=JSON_MEDIA_TYPE)
+    return Response(body, media_type=form.media_type)
 
 
 async def forecast_windows(
@@ -94,8 +94,9 @@ def _encode(
     services: Services,
     named: Sequence[NamedWindow],
     forecasts: Sequence[Forecast],
+    form: AnswerForm,
 ) -> bytes:
-    return forecast_answer(
+    return form.encode(
         forecasts[0].model,
         forecasts,
         [one.spell(forecast.kpis) for one, forecast in zip(named, forecasts, strict=True)],

@@ -21,6 +21,7 @@ from service.errors import (
     DeadlineError,
     Fault,
     InvalidRequestError,
+    MediaTypeError,
     NotReadyError,
     OverloadedError,
     RequestError,
@@ -100,6 +101,8 @@ def _headers(error: RequestError) -> dict[str, str]:
         return {"Retry-After": str(error.retry_after_s)}
     if isinstance(error, NotReadyError):
         return {"Retry-After": str(_NOT_READY_RETRY_S)}
+    if isinstance(error, MediaTypeError):
+        return error.headers
     if isinstance(error, TooLargeError | ClientGoneError):
         # The rest of the body was not read; the connection cannot be used again.
         return {"Connection": "close"}

@@ -8,6 +8,8 @@ than a good one.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Annotated, Any
 
 import numpy as np
@@ -21,10 +23,11 @@ from pydantic import (
     GetCoreSchemaHandler,
     PlainSerializer,
     StringConstraints,
+    ValidationInfo,
     WithJsonSchema,
 )
 from pydantic_core import CoreSchema
-from pydantic_core.core_schema import no_info_after_validator_function
+from pydantic_core.core_schema import with_info_after_validator_function
 
 from model.predictor import Rung
 from service.engine import Priority
@@ -38,6 +41,17 @@ _Listed = Annotated[
 ]
 
 
+@dataclass(frozen=True, slots=True)
+class CutLists:
+    """Validation context of a body whose lists of samples were read before.
+
+    Attributes:
+        lists: The samples; in the body `[i]` stands for list i.
+    """
+
+    lists: Sequence[NDArray[np.float64]]
+
+
 class _AsArray:
     """Turns a list of samples into an array as soon as it is checked.
 
@@ -48,10 +62,14 @@ class _AsArray:
     def __get_pydantic_core_schema__(
         self, _source: Any, handler: GetCoreSchemaHandler
     ) -> CoreSchema:
-        return no_info_after_validator_function(_to_array, handler.generate_schema(_Listed))
+        return with_info_after_validator_function(_to_array, handler.generate_schema(_Listed))
 
 
-def _to_array(values: list[float | None]) -> NDArray[np.float64]:
+def _to_array(
+    values: list[float | None], info: ValidationInfo[CutLists | None]
+) -> NDArray[np.float64]:
+    if info.context is not None and values[0] is not None:
+        return info.context.lists[int(values[0])]
     return np.array(values, dtype=np.float64)  # null becomes NaN
 
 
@@ -132,10 +150,9 @@ class Series(_In):
     )
 
 
-class ForecastRequest(_In):
-    """Histories, and what to forecast from them."""
+class ForecastOptions(_In):
+    """What to forecast, whatever form the histories have."""
 
-    series: Annotated[list[Series], FailFast()] = Field(min_length=1)
     horizon: int = Field(
         description="Steps to forecast.", json_schema_extra={"minimum": 1}, examples=[24]
     )
@@ -164,6 +181,12 @@ class ForecastRequest(_In):
         "where neither is given.",
         examples=["control"],
     )
+
+
+class ForecastRequest(ForecastOptions):
+    """Histories, and what to forecast from them."""
+
+    series: Annotated[list[Series], FailFast()] = Field(min_length=1)
 
 
 class ObservationsRequest(_In):

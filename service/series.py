@@ -21,6 +21,8 @@ from service.schemas import Event, Series
 from service.timestamps import EARLIEST_MS, LATEST_MS, is_time_zone, to_ms, to_rfc3339
 
 _LARGEST = float(np.finfo(np.float32).max)
+# KPIs under the catalogue's names, and the client's spelling of each.
+_Names = tuple[tuple[str, ...], Mapping[str, str]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,15 +62,17 @@ class SentObservations:
     Attributes:
         batch: n samples; unknown values are NaN.
         first_series: Position of the first series of each cell, by the cell's name.
+        place: Where the request has them: the list of series, or a column with a row for each.
     """
 
     batch: ObservationBatch
     first_series: Mapping[str, int]
+    place: str = "series"
 
     def pointer(self, cell: str) -> str:
         """JSON Pointer to the first series of a cell."""
         position = self.first_series.get(cell)
-        return pointer("series") if position is None else pointer("series", position)
+        return pointer(self.place) if position is None else pointer(self.place, position)
 
 
 def pointer(*parts: str | int) -> str:
@@ -97,8 +101,11 @@ def to_windows(
         InvalidRequestError: A series that cannot be put on a grid.
     """
     _check_count(series, limits)
+    names: dict[tuple[str, ...], _Names] = {}
     return [
-        _window(position, one, limits, catalogue, time_zone, country)
+        _window(
+            position, one, _names_of(position, one, limits, catalogue, names), time_zone, country
+        )
         for position, one in enumerate(series)
     ]
 
@@ -119,10 +126,11 @@ def to_observations(
     _check_count(series, limits)
     cells: dict[str, int] = {}
     kpis: dict[str, int] = {}
+    names: dict[tuple[str, ...], _Names] = {}
     first_series: dict[str, int] = {}
     blocks: list[_Block] = []
     for position, one in enumerate(series):
-        canonical = _canonical_names(position, one, limits, catalogue)
+        canonical, _ = _names_of(position, one, limits, catalogue, names)
         values = _values(position, one)  # (K, T)
         start_ms, step_ms = _grid(position, one, values.shape[1])
         first_series.setdefault(one.cell, position)
@@ -182,19 +190,13 @@ def _check_count(series: Sequence[Series], limits: SeriesLimits) -> None:
 
 
 def _window(
-    position: int,
-    one: Series,
-    limits: SeriesLimits,
-    catalogue: Catalogue,
-    time_zone: str,
-    country: str | None,
+    position: int, one: Series, names: _Names, time_zone: str, country: str | None
 ) -> NamedWindow:
-    canonical = _canonical_names(position, one, limits, catalogue)
     values = _values(position, one)  # (K, T)
     start_ms, step_ms = _grid(position, one, values.shape[1])
     window = KpiWindow(
         cell=one.cell,
-        kpis=canonical,
+        kpis=names[0],
         start_ms=start_ms,
         step_ms=step_ms,
         values=values.astype(np.float32),
@@ -202,7 +204,23 @@ def _window(
         country=_country(position, one) or country,
         events=tuple(_event(position, number, e) for number, e in enumerate(one.events)),
     )
-    return NamedWindow(window, dict(zip(canonical, one.kpis, strict=True)))
+    return NamedWindow(window, names[1])
+
+
+def _names_of(
+    position: int,
+    one: Series,
+    limits: SeriesLimits,
+    catalogue: Catalogue,
+    known: dict[tuple[str, ...], _Names],
+) -> _Names:
+    """Names of a series' KPIs; the series of a request mostly have the same, which are `known`."""
+    sent = tuple(one.kpis)
+    names = known.get(sent)
+    if names is None:
+        canonical = _canonical_names(position, one, limits, catalogue)
+        names = known[sent] = canonical, dict(zip(canonical, sent, strict=True))
+    return names
 
 
 def _canonical_names(
@@ -225,6 +243,26 @@ def _canonical_names(
 
 
 def _values(position: int, one: Series) -> NDArray[np.float64]:
+    if len(one.kpis) == 1:
+        (only,) = one.kpis.values()
+        values = only[np.newaxis]  # (1, T)
+    else:
+        _check_lengths(position, one)
+        values = np.stack(list(one.kpis.values()))  # (K, T)
+    # Two numbers tell more quickly than a comparison of each; they pass over NaN.
+    if (
+        np.fmax.reduce(values, axis=None) > _LARGEST
+        or np.fmin.reduce(values, axis=None) < -_LARGEST
+    ):
+        row, column = (int(i) for i in np.argwhere(np.abs(values) > _LARGEST)[0])
+        raise InvalidRequestError(
+            pointer("series", position, "kpis", list(one.kpis)[row], column),
+            f"expected a value within ±{_LARGEST:.3g}, got {values[row, column]:g}",
+        )
+    return values
+
+
+def _check_lengths(position: int, one: Series) -> None:
     first, *others = one.kpis
     expected = len(one.kpis[first])
     for name in others:
@@ -233,15 +271,6 @@ def _values(position: int, one: Series) -> NDArray[np.float64]:
                 pointer("series", position, "kpis", name),
                 f"expected {expected} samples, as {first!r} has, got {len(one.kpis[name])}",
             )
-    values = np.stack(list(one.kpis.values()))  # (K, T)
-    too_large = np.argwhere(np.abs(values) > _LARGEST)
-    if len(too_large):
-        row, column = (int(i) for i in too_large[0])
-        raise InvalidRequestError(
-            pointer("series", position, "kpis", list(one.kpis)[row], column),
-            f"expected a value within ±{_LARGEST:.3g}, got {values[row, column]:g}",
-        )
-    return values
 
 
 def _grid(position: int, one: Series, steps: int) -> tuple[int, int]:

@@ -118,8 +118,15 @@ class Settings(BaseSettings):
     max_body_bytes: int = Field(
         64 * 1024 * 1024,
         ge=1024,
-        description="Bytes of one body; more are refused with 413. All bodies over 256 KiB that "
-        "are in work may have twice as many together; more are refused with 429.",
+        description="Bytes of one body, as sent and decompressed; more are refused with 413. All "
+        "bodies over 256 KiB that are in work may have twice as many together; more are refused "
+        "with 429.",
+    )
+    body_seconds: float = Field(
+        120.0,
+        gt=0,
+        description="Time that a client has to send one body; a slower one is let go, as is one "
+        "that sends nothing for 30 s.",
     )
     max_cells: int = Field(
         10_000, ge=1, description="Cells that the store holds; new ones beyond it are refused."

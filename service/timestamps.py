@@ -18,6 +18,7 @@ def to_ms(moment: datetime) -> int:
     return (moment - _EPOCH) // _MILLISECOND
 
 
+@lru_cache(maxsize=4096)  # the cells of a request mostly have their stamps in common
 def to_rfc3339(moment_ms: int) -> str:
     """The stamp in UTC with `Z`; a fraction appears only where there is one."""
     moment = _EPOCH + moment_ms * _MILLISECOND

@@ -18,6 +18,7 @@ from model.compiled.trial import trial_windows
 from model.native_code import build_native_code
 from model.pretrained import find_checkpoint
 from model.transformer import TransformerPredictor
+from service.codecs.native.__main__ import build as build_reader
 from service.offline.timing import medians_ms
 
 HORIZON_STEPS = 24
@@ -43,8 +44,9 @@ def compile_with_progress(checkpoint: Path | None, precision: Precision | None) 
         console.print(words, markup=False)
 
     if os.environ.get(ISA_VARIABLE) != "none":
-        for trouble in build_native_code():
-            tell(trouble)
+        for trouble in (*build_native_code(), build_reader()):
+            if trouble is not None:
+                tell(trouble)
     artifact = compile_best(found, precision, on_progress=tell)
     plain, compiled = speeds_ms(found, artifact, load_catalogue())
     tell(

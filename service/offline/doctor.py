@@ -25,6 +25,7 @@ from model.compiled import best_artifact
 from model.errors import ArtifactError, CheckpointError
 from model.predictor import Predictor
 from model.pretrained import find_checkpoint
+from service.codecs.native.library import load as load_cutter
 from service.loading import ladder_of, precision_of
 from service.offline.timing import medians_ms
 from service.settings import Compiled, load_settings
@@ -67,6 +68,7 @@ def examine(checkpoint: Path | None, catalogue: Catalogue) -> Iterator[Finding]:
     yield _processor()
     yield _attention()
     yield _tokens()
+    yield _samples()
     yield from _model(checkpoint, catalogue)
 
 
@@ -96,6 +98,12 @@ def _tokens() -> Finding:
     library = native_tokens.load()
     trouble = Trouble.SLOW if library.function is None else Trouble.NONE
     return Finding("tokens", trouble, library.reason)
+
+
+def _samples() -> Finding:
+    library = load_cutter()
+    trouble = Trouble.SLOW if library.aside is None else Trouble.NONE
+    return Finding("samples", trouble, library.reason)
 
 
 def _model(path: Path | None, catalogue: Catalogue) -> Iterator[Finding]:

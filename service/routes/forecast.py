@@ -8,16 +8,16 @@ from typing import Annotated
 from fastapi import APIRouter, Header, Request
 from fastapi.responses import Response
 
-from service.bodies import read_json
 from service.budget import BUDGET_HEADER, PRIORITY_HEADER, RUNG_HEADER
 from service.checks import check_horizon, check_levels
+from service.codecs.answer_forms import answer_form
+from service.codecs.requests import read_forecast
 from service.container import services_of
 from service.demands import Stated, ask_of, check_door
 from service.forecasting import answer_forecast
 from service.metrics import Stage
-from service.routes.responses import json_body, problems
-from service.schemas import ForecastRequest, ForecastResponse
-from service.series import to_windows
+from service.routes.responses import arrow_answer, histories_body, problems
+from service.schemas import ForecastResponse
 from service.timing import timing_of
 
 router = APIRouter(tags=["forecast"])
@@ -53,8 +53,8 @@ PriorityHeader = Annotated[
     "that follow its last one. All-null, constant or unknown series are answered, with provenance "
     "that says so. KPIs keep the names that the request gave them.",
     response_model=ForecastResponse,
-    responses=problems(400, 413, 415, 422, 429, 503, 504),
-    openapi_extra=json_body("ForecastRequest", "Histories, and what to forecast from them."),
+    responses=arrow_answer() | problems(400, 406, 413, 415, 422, 429, 503, 504),
+    openapi_extra=histories_body("ForecastRequest", "Histories, and what to forecast from them."),
 )
 async def forecast(
     request: Request,
@@ -65,23 +65,23 @@ async def forecast(
     """Answer from the request alone."""
     services = services_of(request)
     running = services.require()
+    form = answer_form(request)
     with services.room.visit() as visit:
         check_door(request, services, running.engine)
-        body = await read_json(request, services, visit, ForecastRequest)
-        stated = Stated(body.budget_ms, body.minimum_rung, body.priority)
-        ask = ask_of(request, services, body.horizon, body.quantiles, stated)
-        check_horizon(body.horizon, running.engine.predictor, "/horizon")
-        check_levels(body.quantiles, running.engine.predictor, "/quantiles")
+        options, histories = await read_forecast(request, services, visit)
+        stated = Stated(options.budget_ms, options.minimum_rung, options.priority)
+        ask = ask_of(request, services, options.horizon, options.quantiles, stated)
+        check_horizon(options.horizon, running.engine.predictor, "/horizon")
+        check_levels(options.quantiles, running.engine.predictor, "/quantiles")
         arguments = (
-            body.series,
             services.limits,
             services.catalogue,
             services.settings.time_zone,
             services.settings.holiday_country,
         )
         with timing_of(request).stage(Stage.WINDOW):
-            if len(body.series) <= _OFFLOAD_SERIES:
-                named = to_windows(*arguments)
+            if len(histories) <= _OFFLOAD_SERIES:
+                named = histories.windows(*arguments)
             else:
-                named = await asyncio.to_thread(to_windows, *arguments)
-        return await answer_forecast(request, services, running, named, ask)
+                named = await asyncio.to_thread(histories.windows, *arguments)
+        return await answer_forecast(request, services, running, named, ask, form)

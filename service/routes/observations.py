@@ -8,12 +8,12 @@ from fastapi import APIRouter, Request
 
 from kpi.errors import JournalError
 from kpi.limits import MergeResult
-from service.bodies import read_json
+from service.codecs.requests import read_observations
 from service.container import services_of
 from service.errors import StorageError
-from service.routes.responses import json_body, problems
-from service.schemas import ObservationsRequest, ObservationsResponse, RejectedObservation
-from service.series import SentObservations, pointer, to_observations
+from service.routes.responses import histories_body, problems
+from service.schemas import ObservationsResponse, RejectedObservation
+from service.series import SentObservations, pointer
 
 router = APIRouter(tags=["store"])
 
@@ -26,17 +26,16 @@ router = APIRouter(tags=["store"])
     "length and period end replaces the earlier one. A null is a sample without a value.",
     response_model=ObservationsResponse,
     responses=problems(400, 413, 415, 422, 429, 503),
-    openapi_extra=json_body("ObservationsRequest", "Samples to keep."),
+    openapi_extra=histories_body("ObservationsRequest", "Samples to keep."),
 )
 async def observations(request: Request) -> ObservationsResponse:
     """Merge, then answer."""
     services = services_of(request)
     ingestion = services.require().ingestion
     with services.room.visit() as visit:
-        body = await read_json(request, services, visit, ObservationsRequest)
+        histories = await read_observations(request, services, visit)
         sent = await asyncio.to_thread(
-            to_observations,
-            body.series,
+            histories.observations,
             services.limits,
             services.catalogue,
             arrival_ms=services.clock.now_ms(),
@@ -64,7 +63,7 @@ def _rejected(sent: SentObservations, result: MergeResult) -> list[RejectedObser
     if result.expired:
         rejected.append(
             RejectedObservation(
-                path=pointer("series"),
+                path=pointer(sent.place),
                 reason=f"older than the history that is kept ({result.expired} samples)",
             )
         )

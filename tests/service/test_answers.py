@@ -1,7 +1,9 @@
 import json
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
+import orjson
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -56,6 +58,25 @@ def test_what_cannot_be_said_is_null_and_not_a_number():
     assert answered["context"]["missing_ratio"] == 1.0
 
 
+@given(
+    hnp.arrays(np.float32, (2, 5), elements=st.floats(width=32, allow_nan=True)),
+    st.sampled_from([1, 1_000_000]),
+)
+def test_numbers_are_those_of_the_forecast_exactly_and_stay_in_order(values, piece_numbers):
+    ordered = np.sort(values, axis=1)[:, None, :]  # (K, H, Q)
+    levels = (0.1, 0.3, 0.5, 0.7, 0.9)
+    forecast = replace(forecast_of([[1], [1]]), values=ordered, levels=levels)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("service.answers._PIECE_NUMBERS", piece_numbers)
+        answered = answer_of(forecast)["forecasts"][0]["kpis"]
+    for row, by_level in zip(ordered[:, 0], answered.values(), strict=True):
+        numbers = [quantiles[0] for quantiles in by_level.values()]
+        assert [number is None for number in numbers] == (~np.isfinite(row)).tolist()
+        finite = [number for number in numbers if number is not None]
+        np.testing.assert_array_equal(np.array(finite, np.float32), row[np.isfinite(row)])
+        assert finite == sorted(finite)
+
+
 def test_names_are_those_of_the_client():
     answered = answer_of(forecast_of([[1], [2]]), names=("pmA", "pmB"))["forecasts"][0]
     assert list(answered["kpis"]) == ["pmA", "pmB"]
@@ -95,22 +116,43 @@ def test_whole_seconds_have_no_fraction():
     assert json.dumps([seconds(900_000), seconds(1_500)]) == "[900, 1.5]"
 
 
-def test_no_piece_of_an_answer_is_written_in_one_go_that_is_larger_than_a_kpis(monkeypatch):
-    forecasts = [forecast_of(np.ones((40, 2)), (0.1, 0.5, 0.9), names, 48) for names in [KPIS] * 5]
-    one = forecast_of(np.ones((1, 2)), (0.1, 0.5, 0.9), KPIS[:1], 48)
-    most = len(forecast_answer(IDENTITY, [one], [KPIS[:1]], now_ms=NOON_MS))
-    texts: list[int] = []
-    dumps = json.dumps
+def written_pieces(monkeypatch, forecasts):
+    """Lengths of what the encoder wrote in one go, and the whole answer."""
+    lengths: list[int] = []
+    dumps = orjson.dumps
 
-    def spy(value: Any, **options: Any) -> str:
+    def spy(value: Any, **options: Any) -> bytes:
         text = dumps(value, **options)
-        texts.append(len(text))
+        lengths.append(len(text))
         return text
 
-    monkeypatch.setattr("service.answers.json.dumps", spy)
-    answer = forecast_answer(IDENTITY, forecasts, [KPIS] * 5, now_ms=NOON_MS)
-    assert max(texts) <= most < len(answer) / 50
-    assert len(json.loads(answer)["forecasts"][4]["kpis"]) == 40
+    monkeypatch.setattr("service.answers.orjson.dumps", spy)
+    names = [forecast.kpis for forecast in forecasts]
+    return lengths, forecast_answer(IDENTITY, forecasts, names, now_ms=NOON_MS)
+
+
+def test_many_forecasts_are_written_by_pieces_in_their_order(monkeypatch):
+    monkeypatch.setattr("service.answers._PIECE_NUMBERS", 100)
+    windows = [
+        KpiWindow(f"c{i}", ("A",), NOON_MS, 1000, np.ones((1, 2), np.float32)) for i in range(50)
+    ]
+    lengths, answer = written_pieces(monkeypatch, RepeatLast().predict(windows, 8, (0.1, 0.9)))
+    assert max(lengths) < len(answer) / 5
+    assert [f["cell"] for f in json.loads(answer)["forecasts"]] == [f"c{i}" for i in range(50)]
+
+
+def test_a_large_forecast_is_written_kpi_by_kpi_and_says_the_same(monkeypatch):
+    forecast = forecast_of(np.ones((40, 2)), (0.1, 0.5, 0.9), KPIS, 48)
+    whole = forecast_answer(IDENTITY, [forecast], [KPIS], now_ms=NOON_MS)
+    monkeypatch.setattr("service.answers._PIECE_NUMBERS", 1000)
+    small = forecast_of([[1, 2], [3, 4]])
+    lengths, answer = written_pieces(monkeypatch, [small, forecast, small])
+    texts = sorted(lengths)
+    # The last one is put together from texts that are there already.
+    assert texts[-2] < len(answer) / 10
+    first, second, third = json.loads(answer)["forecasts"]
+    assert first == third
+    assert second == json.loads(whole)["forecasts"][0]
 
 
 def test_samples_have_the_shape_that_the_schema_says():

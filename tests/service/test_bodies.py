@@ -14,7 +14,7 @@ from fastapi import Request
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from service.bodies import _decode, _read_bounded
+from service.bodies import _read_bounded, decode_json
 from service.errors import ClientGoneError, InvalidRequestError, MalformedBodyError, RequestError
 from service.room import SMALL_BYTES, BodyRoom
 from service.schemas import ForecastRequest
@@ -36,7 +36,7 @@ ANY_JSON = st.recursive(
 
 
 def read(body: bytes) -> None:
-    request = _decode(body, ForecastRequest)
+    request = decode_json(body, ForecastRequest)
     to_windows(request.series, LIMITS, small_catalogue(), "UTC")
 
 
@@ -91,12 +91,13 @@ def counting_turns() -> Iterator[Callable[[], int]]:
         sys.setswitchinterval(interval_s)
 
 
-def test_other_threads_get_their_turn_while_a_large_body_is_decoded():
+def test_other_threads_get_their_turn_while_pydantic_decodes_a_large_body(monkeypatch):
+    monkeypatch.setattr("service.codecs.json_requests.cut_samples", lambda _: None)
     many = [series(cell=f"c{i}", kpis={"A": [0.5] * 4000}) for i in range(200)]
     body = json.dumps(forecast_request(series=many)).encode()
     with counting_turns() as turns:
         before = turns()
-        _decode(body, ForecastRequest)
+        decode_json(body, ForecastRequest)
         # One a series; the decoder alone would give one or two in all.
         assert turns() - before > 50
 
@@ -114,3 +115,16 @@ async def test_a_client_that_falls_silent_in_its_body_is_let_go_and_its_room_is_
     with pytest.raises(ClientGoneError, match="nothing for"), room.visit() as visit:
         await _read_bounded(request, 10 * SMALL_BYTES, visit)
     assert room.taken_bytes == 0
+
+
+@pytest.mark.anyio
+async def test_a_client_that_drips_its_body_is_let_go():
+    room = BodyRoom(10 * SMALL_BYTES)
+
+    async def receive() -> dict[str, Any]:
+        await asyncio.sleep(0)
+        return {"type": "http.request", "body": b" ", "more_body": True}
+
+    request = Request({"type": "http", "headers": []}, receive)
+    with pytest.raises(ClientGoneError, match="more than"), room.visit() as visit:
+        await _read_bounded(request, 1 << 40, visit, 0.01)

@@ -5,6 +5,8 @@ import threading
 import pytest
 
 from service import answers
+from service.codecs import answer_forms
+from service.codecs.answer_forms import AnswerForm
 from service.settings import Settings
 from tests.service.fakes import FakeClock, RepeatLast, forecast_request, series, serving
 
@@ -203,6 +205,7 @@ async def test_another_content_type_is_refused(given):
     async with serving() as client:
         answer = await client.http.post("/v1/forecast", content=b"{}", headers=headers)
     assert "application/json" in problem(answer, 415)["detail"]
+    assert "application/vnd.apache.arrow.stream" in answer.headers["accept"]
 
 
 async def test_a_content_type_may_have_parameters():
@@ -215,9 +218,10 @@ async def test_a_content_type_may_have_parameters():
     assert answer.status_code == 200
 
 
-async def test_a_compressed_body_is_refused():
-    answer = await ask(forecast_request(), **{"content-encoding": "gzip"})
-    assert "gzip" in problem(answer, 415)["detail"]
+async def test_a_body_in_an_unknown_coding_is_refused_with_those_that_are_read():
+    answer = await ask(forecast_request(), **{"content-encoding": "br"})
+    assert "br" in problem(answer, 415)["detail"]
+    assert answer.headers["accept-encoding"] == "gzip, zstd"
 
 
 async def test_more_series_than_the_limit_are_too_large():
@@ -396,7 +400,8 @@ async def test_a_large_answer_to_a_small_request_is_not_written_on_the_event_loo
         writers.append(threading.current_thread())
         return write(*arguments, **named)
 
-    monkeypatch.setattr("service.forecasting.forecast_answer", spy)
+    spied = AnswerForm("application/json", spy)
+    monkeypatch.setitem(answer_forms._FORMS, "application/json", spied)
     levels = [0.05 + 0.009 * i for i in range(100)]
     async with serving() as client:
         small = await client.post("/v1/forecast", forecast_request())
