@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
+from functools import partial
 from typing import TypeVar
 
 from fastapi import Request
@@ -25,12 +27,11 @@ JSON_MEDIA_TYPE = "application/json"
 STALLED_S = 30.0
 
 Body = TypeVar("Body", bound=BaseModel)
+Decoded = TypeVar("Decoded")
 
 
 async def read_json(request: Request, services: Services, visit: Visit, model: type[Body]) -> Body:
-    """Read and check the body of a request.
-
-    A large body is decoded on another thread, so that the event loop goes on breathing.
+    """Read and check the JSON body of a request.
 
     Args:
         request: Whose body it is.
@@ -47,12 +48,45 @@ async def read_json(request: Request, services: Services, visit: Visit, model: t
         InvalidRequestError: It is JSON of another shape.
     """
     _check_type(request)
+    return await read_decoded(request, services, visit, partial(_decode, model=model))
+
+
+async def read_decoded(
+    request: Request, services: Services, visit: Visit, decode: Callable[[bytes], Decoded]
+) -> Decoded:
+    """Read the body of a request, whatever its content type, and decode it.
+
+    A large body is decoded on another thread, so that the event loop goes on breathing.
+
+    Args:
+        request: Whose body it is.
+        services: Limits and metrics.
+        visit: Takes the room that the body needs.
+        decode: Makes of the bytes what the route wants; raises a `RequestError` where it cannot.
+
+    Raises:
+        MediaTypeError: It is compressed.
+        TooLargeError: It is larger than the limit, whatever its Content-Length said.
+        OverloadedError: Other large bodies leave no room for it.
+        ClientGoneError: The client left, or fell silent, before it was whole.
+    """
+    _check_encoding(request)
     body = await _read_bounded(request, services.settings.max_body_bytes, visit)
     with services.metrics.timed(Stage.DECODE):
         if len(body) <= SMALL_BYTES:
-            return _decode(body, model)
+            return decode(body)
         async with visit.turn:
-            return await asyncio.to_thread(_decode, body, model)
+            return await asyncio.to_thread(decode, body)
+
+
+def decode_json(body: bytes, model: type[Body]) -> Body:
+    """A checked model of a JSON text.
+
+    Raises:
+        MalformedBodyError: It is not JSON.
+        InvalidRequestError: It is JSON of another shape.
+    """
+    return _decode(body, model)
 
 
 def _check_type(request: Request) -> None:
@@ -61,6 +95,9 @@ def _check_type(request: Request) -> None:
         raise MediaTypeError(
             f"expected Content-Type {JSON_MEDIA_TYPE}, got {given or 'none'}; name the body's type"
         )
+
+
+def _check_encoding(request: Request) -> None:
     encoding = request.headers.get("content-encoding", "identity").strip().lower()
     if encoding != "identity":
         raise MediaTypeError(f"expected an uncompressed body, got Content-Encoding {encoding}")

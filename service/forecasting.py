@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 
 from fastapi import Request
 from fastapi.responses import Response
@@ -58,17 +59,58 @@ async def answer_forecast(
         ClientGoneError: The client left; its windows were taken out of the queue.
         InferenceError: The model failed.
     """
+    forecasts = await forecast_windows(request, running, named, horizon, levels, deadline)
+    encode = partial(_encode, services, running, named, forecasts)
+    body = await write_answer(services, forecasts, deadline, encode)
+    return Response(body, media_type=JSON_MEDIA_TYPE)
+
+
+async def forecast_windows(
+    request: Request,
+    running: Running,
+    named: Sequence[NamedWindow],
+    horizon: int,
+    levels: Sequence[float],
+    deadline: Deadline,
+) -> list[Forecast]:
+    """One forecast a window, in order.
+
+    Raises:
+        OverloadedError: The queue is full.
+        DeadlineError: The forecasts would be late.
+        ClientGoneError: The client left; its windows were taken out of the queue.
+        InferenceError: The model failed.
+    """
     answer = running.engine.submit([one.window for one in named], horizon, levels, deadline)
-    forecasts = await _unless_gone(request, answer)
+    return await _unless_gone(request, answer)
+
+
+async def write_answer(
+    services: Services,
+    forecasts: Sequence[Forecast],
+    deadline: Deadline,
+    encode: Callable[[], bytes],
+) -> bytes:
+    """The bytes of an answer, and count its forecasts.
+
+    Args:
+        services: Clock and metrics.
+        forecasts: What is written; much of it is written on another thread.
+        deadline: When the answer is due.
+        encode: Writes it.
+
+    Raises:
+        DeadlineError: It is ready too late.
+    """
     with services.metrics.timed(Stage.ENCODE):
         if sum(forecast.values.size for forecast in forecasts) <= _OFFLOAD_NUMBERS:
-            body = _encode(services, running, named, forecasts)
+            body = encode()
         else:
-            body = await asyncio.to_thread(_encode, services, running, named, forecasts)
+            body = await asyncio.to_thread(encode)
     if deadline.has_passed(services.clock.monotonic_s()):
         raise DeadlineError(Stage.ENCODE, deadline.budget_ms)
     services.metrics.count_forecasts(forecast.rung for forecast in forecasts)
-    return Response(body, media_type=JSON_MEDIA_TYPE)
+    return body
 
 
 async def _unless_gone(request: Request, answer: asyncio.Future[list[Forecast]]) -> list[Forecast]:

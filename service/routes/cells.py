@@ -7,7 +7,6 @@ A cell's name is percent-encoded and may hold slashes, commas and equals signs; 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
 from dataclasses import replace
 from typing import Annotated
 from urllib.parse import unquote
@@ -24,7 +23,7 @@ from model.errors import ModelError
 from model.holidays import check_country
 from service.answers import samples_answer, seconds
 from service.bodies import JSON_MEDIA_TYPE
-from service.checks import check_horizon, check_levels
+from service.checks import check_horizon, check_levels, parse_levels
 from service.container import services_of
 from service.errors import InvalidRequestError, NotFoundError
 from service.forecasting import answer_forecast, deadline_of
@@ -33,7 +32,6 @@ from service.routes.forecast import BudgetHeader
 from service.routes.responses import problems
 from service.schemas import (
     DEFAULT_LEVELS,
-    MAX_LEVELS,
     MAX_STEP_SECONDS,
     CellEntry,
     CellResponse,
@@ -194,7 +192,11 @@ async def forecast(
         min(_DEFAULT_HORIZON, predictor.max_horizon) if query.horizon is None else query.horizon
     )
     check_horizon(horizon, predictor, "query:horizon")
-    levels = DEFAULT_LEVELS if query.quantiles is None else _levels(query.quantiles)
+    levels = (
+        DEFAULT_LEVELS
+        if query.quantiles is None
+        else parse_levels(query.quantiles, "query:quantiles")
+    )
     check_levels(levels, predictor, "query:quantiles")
     if query.time_zone is not None and not is_time_zone(query.time_zone):
         raise InvalidRequestError(
@@ -251,20 +253,6 @@ def _samples(
         named.spell(window.kpis),
         np.asarray(window.values[:, first:]),  # (K, steps)
     )
-
-
-def _levels(text: str) -> Sequence[float]:
-    try:
-        levels = [float(part) for part in text.split(",")]
-    except ValueError:
-        raise InvalidRequestError(
-            "query:quantiles", f"expected numbers separated by commas, got {text!r}"
-        ) from None
-    if len(levels) > MAX_LEVELS:
-        raise InvalidRequestError(
-            "query:quantiles", f"expected at most {MAX_LEVELS} quantiles, got {len(levels)}"
-        )
-    return levels
 
 
 def _entry(summary: CellSummary) -> CellEntry:
