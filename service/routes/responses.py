@@ -30,3 +30,15 @@ def json_body(model: str, description: str) -> dict[str, Any]:
             "content": {"application/json": {"schema": {"$ref": f"#/components/schemas/{model}"}}},
         }
     }
+
+
+def kserve_errors(*statuses: int, model: str = "ErrorText") -> dict[int | str, dict[str, Any]]:
+    """Entries of `responses=` for these statuses, each in the shape of a KServe protocol."""
+    schema = {"$ref": f"#/components/schemas/{model}"}
+    return {
+        status: {
+            "description": HTTPStatus(status).phrase,
+            "content": {"application/json": {"schema": schema}},
+        }
+        for status in statuses
+    }
