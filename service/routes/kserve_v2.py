@@ -243,7 +243,7 @@ async def _infer(request: Request, model: str, version: str | None, length: str 
         head = {
             "model_name": identity.name,
             "model_version": identity.version,
-            "id": sent.request.id or str(uuid4()),
+            "id": str(uuid4()) if sent.request.id is None else sent.request.id,
         }
         json_length: int | None = None
 
