@@ -91,10 +91,11 @@ format: $(INSTALLED) ## Format the sources and mend what can be mended
 test-cluster: $(CLUSTER) tools ## Run the checks of manifests and image; skips what the machine lacks
 	$(BIN)/python -m pytest -m cluster
 
-# Where helm cannot be had, the chart's tests skip and say so.
-tools: $(INSTALLED) ## Fetch helm for the tests of the chart
+# What cannot be had is left out, and the tests that need it skip and say so.
+tools: $(INSTALLED) ## Fetch helm for the tests of the chart, KServe's client for those of its protocols
 	@$(BIN)/python tests/helm/fetch_helm.py 4 $(BIN)/helm || true
 	@$(BIN)/python tests/helm/fetch_helm.py 3 $(BIN)/helm3 || true
+	@$(BIN)/python tests/protocols/build_environment.py $(VENV)-kserve || true
 
 bench: $(KERNEL) ## Run every benchmark in full and write benchmarks/results/
 	@set -e; for file in $$(grep -l '__main__' benchmarks/*.py benchmarks/*/__main__.py); do \
@@ -120,6 +121,6 @@ image: ## Build the images of service and compiler with docker, podman or builda
 	done; echo "no docker, podman or buildah is at hand to build the image" >&2; exit 1
 
 clean: ## Remove .venv and everything else that was generated
-	rm -rf $(VENV) build dist htmlcov .mypy_cache .ruff_cache .pytest_cache .hypothesis *.egg-info
+	rm -rf $(VENV) $(VENV)-kserve build dist htmlcov .mypy_cache .ruff_cache .pytest_cache .hypothesis *.egg-info
 	rm -f .coverage .coverage.*
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -22,7 +22,18 @@ from service.middleware import RawCellNames, RequestTimer
 from service.openapi import openapi_builder
 from service.problems import install_problem_handlers
 from service.room import BodyRoom
-from service.routes import cells, forecast, health, metrics, model, observations, pages
+from service.routes import (
+    cells,
+    forecast,
+    health,
+    kserve_timeseries,
+    kserve_v1,
+    kserve_v2,
+    metrics,
+    model,
+    observations,
+    pages,
+)
 from service.series import SeriesLimits
 from service.settings import Settings
 
@@ -81,6 +92,8 @@ def create_app(
     app.state.lifecycle = lifecycle
     for routes in (forecast, observations, cells, model, health, metrics, pages):
         app.include_router(routes.router)
+    for protocol in (kserve_v1, kserve_v2, kserve_timeseries):
+        app.include_router(protocol.router)
     install_problem_handlers(app)
     app.add_middleware(RawCellNames)
     app.add_middleware(RequestTimer, clock=services.clock, metrics=services.metrics)

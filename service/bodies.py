@@ -4,14 +4,11 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Sequence
-from functools import partial
 from typing import TypeVar
 
 from fastapi import Request
-from pydantic import BaseModel
 
 from service.codecs.compression import IDENTITY, Decompressor, content_encoding
-from service.codecs.json_requests import decode_json
 from service.container import Services
 from service.errors import ClientGoneError, MediaTypeError, TooLargeError
 from service.metrics import Stage
@@ -23,35 +20,7 @@ JSON_MEDIA_TYPE = "application/json"
 STALLED_S = 30.0
 _PIECE_BYTES = 1024 * 1024
 
-Body = TypeVar("Body", bound=BaseModel)
 Decoded = TypeVar("Decoded")
-
-__all__ = [
-    "JSON_MEDIA_TYPE",
-    "body_type",
-    "decode_json",
-    "read_decoded",
-    "read_json",
-]
-
-
-async def read_json(request: Request, services: Services, visit: Visit, model: type[Body]) -> Body:
-    """Read and check the JSON body of a request.
-
-    Args:
-        request: Whose body it is.
-        services: Limits and metrics.
-        visit: Takes the room that the body needs.
-        model: Shape of the body.
-
-    Raises:
-        MediaTypeError: It is not JSON by its content type.
-        MalformedBodyError: It is not JSON.
-        InvalidRequestError: It is JSON of another shape.
-        RequestError: As `read_decoded`.
-    """
-    body_type(request, (JSON_MEDIA_TYPE,))
-    return await read_decoded(request, services, visit, partial(decode_json, model=model))
 
 
 def body_type(request: Request, accepted: Sequence[str]) -> str:

@@ -7,6 +7,7 @@ from itertools import pairwise
 
 from model.predictor import Predictor
 from service.errors import InvalidRequestError
+from service.schemas import MAX_LEVELS
 
 
 def check_horizon(horizon: int, predictor: Predictor, path: str) -> None:
@@ -39,3 +40,22 @@ def check_levels(levels: Sequence[float], predictor: Predictor, path: str) -> No
                 f"expected quantiles of {least:g} to {most:g}, which this model was trained on, "
                 f"got {level:g}",
             )
+
+
+def parse_levels(text: str, path: str) -> list[float]:
+    """Quantile levels of a text such as `0.1,0.5,0.9`.
+
+    Raises:
+        InvalidRequestError: They are no numbers, or too many.
+    """
+    try:
+        levels = [float(part) for part in text.split(",")]
+    except ValueError:
+        raise InvalidRequestError(
+            path, f"expected numbers separated by commas, got {text!r}"
+        ) from None
+    if len(levels) > MAX_LEVELS:
+        raise InvalidRequestError(
+            path, f"expected at most {MAX_LEVELS} quantiles, got {len(levels)}"
+        )
+    return levels

@@ -5,7 +5,7 @@ ServiceError
   StartupError         the service could not be made ready
   InvalidRequestError  a field or parameter with a value that cannot be used (422)
   MalformedBodyError   a body that is not JSON, Arrow or compressed, as it says (400)
-  NotFoundError        a cell, or a KPI of a cell, that is not held (404)
+  NotFoundError        a cell, a KPI of a cell, or a model that is not held (404)
   TooLargeError        a body or a number of series over the limit (413)
   MediaTypeError       a body of another content type (415)
   NotAcceptableError   an answer in no form that the client takes (406)
@@ -77,7 +77,7 @@ class MalformedBodyError(RequestError):
 
 
 class NotFoundError(RequestError):
-    """A cell, or a KPI of a cell, that the store does not hold."""
+    """A cell, or a KPI of a cell, that the store does not hold; a model that is not served."""
 
 
 class TooLargeError(RequestError):

@@ -21,14 +21,15 @@ _REASONS: Mapping[str, str] = {
     "float_type": "expected a number",
     "int_type": "expected a whole number",
 }
-# Validators name the key of a mapping, not its value, with this last part.
-_KEY_MARK = "[key]"
+# Parts that validators add: the key of a mapping, not its value; which form of several was read.
+MARK = "[{}]"
+_MARKS = frozenset(MARK.format(name) for name in ("key", "series", "rows", "numbers"))
 
 
 def body_faults(errors: Sequence[Any]) -> list[Fault]:
     """Faults of a JSON body, each with a JSON Pointer; the first ten."""
     return [
-        Fault(pointer(*(part for part in error["loc"] if part != _KEY_MARK)), _reason(error))
+        Fault(pointer(*(part for part in error["loc"] if part not in _MARKS)), _reason(error))
         for error in errors[:_MOST_FAULTS]
     ]
 

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 
 from fastapi import Request
 from fastapi.responses import Response
 
-from kpi.window import KpiWindow
 from model.predictor import Forecast
 from service.codecs.answer_forms import JSON_FORM, AnswerForm
 from service.container import Running, Services
@@ -38,23 +38,47 @@ async def answer_forecast(
         ClientGoneError: The client left; its windows were taken out of the queue.
         InferenceError: The model failed.
     """
-    timing = timing_of(request)
-    answer = await forecast_windows(request, running, [one.window for one in named], ask)
-    forecasts = answer.forecasts
-    with timing.stage(Stage.ENCODE):
-        if sum(forecast.values.size for forecast in forecasts) <= _OFFLOAD_NUMBERS:
-            body = _encode(services, named, forecasts, form)
-        else:
-            body = await asyncio.to_thread(_encode, services, named, forecasts, form)
-    running.engine.observe_answer(answer)
-    if ask.deadline.has_passed(services.clock.monotonic_s()):
-        raise DeadlineError(Stage.ENCODE, ask.deadline.budget_ms)
-    services.metrics.count_forecasts(forecast.rung for forecast in forecasts)
+    answer = await forecast_windows(request, running, named, ask)
+    encode = partial(_encode, services, named, answer.forecasts, form)
+    body = await write_answer(request, services, running, answer, ask, encode)
     return Response(body, media_type=form.media_type)
 
 
+async def write_answer(
+    request: Request,
+    services: Services,
+    running: Running,
+    answer: Answer,
+    ask: Ask,
+    encode: Callable[[], bytes],
+) -> bytes:
+    """The bytes of an answer, in time; counts its forecasts.
+
+    Args:
+        request: Who asked.
+        services: Clock and metrics.
+        running: Whose engine answered.
+        answer: What is written; much of it is written on another thread.
+        ask: When it is due.
+        encode: Writes it.
+
+    Raises:
+        DeadlineError: It is ready too late.
+    """
+    with timing_of(request).stage(Stage.ENCODE):
+        if sum(forecast.values.size for forecast in answer.forecasts) <= _OFFLOAD_NUMBERS:
+            body = encode()
+        else:
+            body = await asyncio.to_thread(encode)
+    running.engine.observe_answer(answer)
+    if ask.deadline.has_passed(services.clock.monotonic_s()):
+        raise DeadlineError(Stage.ENCODE, ask.deadline.budget_ms)
+    services.metrics.count_forecasts(forecast.rung for forecast in answer.forecasts)
+    return body
+
+
 async def forecast_windows(
-    request: Request, running: Running, windows: Sequence[KpiWindow], ask: Ask
+    request: Request, running: Running, named: Sequence[NamedWindow], ask: Ask
 ) -> Answer:
     """What the engine makes of the windows, unless the client leaves.
 
@@ -65,6 +89,7 @@ async def forecast_windows(
         InferenceError: The model failed.
     """
     timing = timing_of(request)
+    windows = [one.window for one in named]
     answer = await _unless_gone(request, running.engine.submit(windows, ask))
     timing.note(Stage.QUEUE, answer.queued_s)
     timing.note(Stage.INFER, answer.inferring_s)

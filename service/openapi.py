@@ -13,9 +13,24 @@ from fastapi import FastAPI
 from fastapi.openapi.utils import get_openapi
 from pydantic.json_schema import models_json_schema
 
+from service.kserve.errors import ErrorText, TimeseriesErrorResponse
+from service.kserve.messages import InferRequest
+from service.kserve.timeseries import TimeseriesForecastRequest
+from service.kserve.v1 import PredictRequest
 from service.problems import MEDIA_TYPE
 from service.schemas import ForecastRequest, ObservationsRequest, Problem
 
+# Bodies that routes read themselves, and errors, which no route names by its class.
+_MODELS = (
+    ForecastRequest,
+    ObservationsRequest,
+    Problem,
+    PredictRequest,
+    InferRequest,
+    TimeseriesForecastRequest,
+    ErrorText,
+    TimeseriesErrorResponse,
+)
 _REF = "#/components/schemas/{model}"
 _FRAMEWORK_ERRORS = ("HTTPValidationError", "ValidationError")
 
@@ -42,7 +57,7 @@ def _document(app: FastAPI) -> dict[str, Any]:
     )
     schemas: dict[str, Any] = document.setdefault("components", {}).setdefault("schemas", {})
     _, bodies = models_json_schema(
-        [(model, "validation") for model in (ForecastRequest, ObservationsRequest, Problem)],
+        [(model, "validation") for model in _MODELS],
         ref_template=_REF,
     )
     schemas.update(bodies["$defs"])

@@ -1,4 +1,7 @@
-"""Errors as answers: RFC 9457 problem details, from the table in `service.errors`."""
+"""Errors as answers, from the table in `service.errors`.
+
+RFC 9457 problem details on our own routes, the protocol's own shape on those of KServe's protocols.
+"""
 
 from __future__ import annotations
 
@@ -28,6 +31,7 @@ from service.errors import (
     TooLargeError,
 )
 from service.faults import query_faults
+from service.kserve.errors import protocol_error
 from service.logs import log_event, log_failure
 
 _LOGGER = logging.getLogger(__name__)
@@ -37,7 +41,7 @@ _NOT_READY_RETRY_S = 5
 
 
 def install_problem_handlers(app: FastAPI) -> None:
-    """Answer every error of the application in the one shape."""
+    """Answer every error of the application in the shape that its route's protocol has."""
     app.add_exception_handler(RequestError, _on_request_error)
     app.add_exception_handler(RequestValidationError, _on_bad_parameters)
     app.add_exception_handler(HTTPException, _on_http_error)
@@ -64,7 +68,7 @@ async def _on_request_error(request: Request, error: Exception) -> Response:
             detail=error,
         )
     faults = error.faults if isinstance(error, InvalidRequestError) else ()
-    return _problem(answer, _detail(error, faults), _headers(error), faults)
+    return _respond(request, answer, _detail(error, faults), _headers(error), faults)
 
 
 async def _on_bad_parameters(request: Request, error: Exception) -> Response:
@@ -82,14 +86,15 @@ async def _on_http_error(request: Request, error: Exception) -> Response:
     phrase = HTTPStatus(error.status_code).phrase
     slug = phrase.lower().replace(" ", "_")
     detail = f"{request.method} {request.url.path}: {phrase.lower()}; /docs lists the routes"
-    return _problem(Answer(error.status_code, slug, phrase), detail, dict(error.headers or {}))
+    answer = Answer(error.status_code, slug, phrase)
+    return _respond(request, answer, detail, dict(error.headers or {}))
 
 
 async def _on_bug(request: Request, _error: Exception) -> Response:
     # The server logs the traceback; the client learns nothing about our insides.
     services_of(request).metrics.count_rejected("bug")
     answer = Answer(500, "bug", "The service failed")
-    return _problem(answer, "an unexpected error; the service's log has it", {})
+    return _respond(request, answer, "an unexpected error; the service's log has it", {})
 
 
 def _detail(error: RequestError, faults: Sequence[Fault]) -> str:
@@ -107,6 +112,23 @@ def _headers(error: RequestError) -> dict[str, str]:
         # The rest of the body was not read; the connection cannot be used again.
         return {"Connection": "close"}
     return {}
+
+
+def _respond(
+    request: Request,
+    answer: Answer,
+    detail: str,
+    headers: dict[str, str],
+    faults: Sequence[Fault] = (),
+) -> Response:
+    """The error in the shape of the route's protocol; ours is a problem document."""
+    path = request.scope["path"].removeprefix(request.scope.get("root_path", ""))
+    foreign = protocol_error(path, answer.status, detail, faults)
+    if foreign is None:
+        return _problem(answer, detail, headers, faults)
+    return Response(
+        foreign.body, status_code=foreign.status, headers=headers, media_type="application/json"
+    )
 
 
 def _problem(

@@ -19,8 +19,10 @@ from service.schemas import CutLists
 Body = TypeVar("Body", bound=BaseModel)
 
 
-def decode_json(text: bytes, model: type[Body]) -> Body:
-    """Read and check a body; may be called from any thread.
+def decode_histories(text: bytes, model: type[Body]) -> Body:
+    """Read and check a body whose only lists of numbers under a KPI's name are `Samples`.
+
+    May be called from any thread.
 
     Raises:
         MalformedBodyError: It is not JSON.
@@ -32,10 +34,16 @@ def decode_json(text: bytes, model: type[Body]) -> Body:
             return model.model_validate_json(cut.skeleton, context=CutLists(cut.lists))
         except ValidationError:
             pass  # is worded from the whole text, which has other lines and columns
-    return _decode_whole(text, model)
+    return decode_json(text, model)
 
 
-def _decode_whole(text: bytes, model: type[Body]) -> Body:
+def decode_json(text: bytes, model: type[Body]) -> Body:
+    """Read and check a body of any shape; may be called from any thread.
+
+    Raises:
+        MalformedBodyError: It is not JSON.
+        InvalidRequestError: It is JSON of another shape.
+    """
     try:
         return model.model_validate_json(text)
     except ValidationError as error:

@@ -10,7 +10,7 @@ from service.bodies import JSON_MEDIA_TYPE, body_type, read_decoded
 from service.codecs.arrow_requests import decode_arrow_forecast, decode_arrow_observations
 from service.codecs.arrow_stream import ARROW_MEDIA_TYPE
 from service.codecs.histories import Histories, ListedHistories
-from service.codecs.json_requests import decode_json
+from service.codecs.json_requests import decode_histories
 from service.container import Services
 from service.room import Visit
 from service.schemas import ForecastOptions, ForecastRequest, ObservationsRequest
@@ -30,7 +30,9 @@ async def read_forecast(
     if body_type(request, MEDIA_TYPES) == ARROW_MEDIA_TYPE:
         decode = partial(decode_arrow_forecast, limits=services.limits)
         return await read_decoded(request, services, visit, decode)
-    body = await read_decoded(request, services, visit, partial(decode_json, model=ForecastRequest))
+    body = await read_decoded(
+        request, services, visit, partial(decode_histories, model=ForecastRequest)
+    )
     return body, ListedHistories(body.series)
 
 
@@ -44,6 +46,6 @@ async def read_observations(request: Request, services: Services, visit: Visit) 
         decode = partial(decode_arrow_observations, limits=services.limits)
         return await read_decoded(request, services, visit, decode)
     body = await read_decoded(
-        request, services, visit, partial(decode_json, model=ObservationsRequest)
+        request, services, visit, partial(decode_histories, model=ObservationsRequest)
     )
     return ListedHistories(body.series)

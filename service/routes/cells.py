@@ -7,7 +7,6 @@ A cell's name is percent-encoded and may hold slashes, commas and equals signs; 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
 from dataclasses import replace
 from typing import Annotated
 from urllib.parse import unquote
@@ -25,7 +24,7 @@ from model.holidays import check_country
 from model.predictor import Rung
 from service.answers import samples_answer, seconds
 from service.bodies import JSON_MEDIA_TYPE
-from service.checks import check_horizon, check_levels
+from service.checks import check_horizon, check_levels, parse_levels
 from service.container import services_of
 from service.demands import Stated, ask_of, check_door
 from service.engine import Priority
@@ -36,7 +35,6 @@ from service.routes.forecast import BudgetHeader, PriorityHeader, RungHeader
 from service.routes.responses import problems
 from service.schemas import (
     DEFAULT_LEVELS,
-    MAX_LEVELS,
     MAX_STEP_SECONDS,
     CellEntry,
     CellResponse,
@@ -202,7 +200,11 @@ async def forecast(
         min(_DEFAULT_HORIZON, predictor.max_horizon) if query.horizon is None else query.horizon
     )
     check_horizon(horizon, predictor, "query:horizon")
-    levels = DEFAULT_LEVELS if query.quantiles is None else _levels(query.quantiles)
+    levels = (
+        DEFAULT_LEVELS
+        if query.quantiles is None
+        else parse_levels(query.quantiles, "query:quantiles")
+    )
     check_levels(levels, predictor, "query:quantiles")
     stated = Stated(query.budget_ms, query.minimum_rung, query.priority)
     ask = ask_of(request, services, horizon, levels, stated, lambda name: f"query:{name}")
@@ -261,20 +263,6 @@ def _samples(
         named.spell(window.kpis),
         np.asarray(window.values[:, first:]),  # (K, steps)
     )
-
-
-def _levels(text: str) -> Sequence[float]:
-    try:
-        levels = [float(part) for part in text.split(",")]
-    except ValueError:
-        raise InvalidRequestError(
-            "query:quantiles", f"expected numbers separated by commas, got {text!r}"
-        ) from None
-    if len(levels) > MAX_LEVELS:
-        raise InvalidRequestError(
-            "query:quantiles", f"expected at most {MAX_LEVELS} quantiles, got {len(levels)}"
-        )
-    return levels
 
 
 def _entry(summary: CellSummary) -> CellEntry:

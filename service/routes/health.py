@@ -7,7 +7,7 @@ from typing import Any
 
 from fastapi import APIRouter, Request, Response
 
-from service.container import Phase, services_of
+from service.container import Phase, Services, services_of
 from service.schemas import Health
 
 router = APIRouter(tags=["operations"])
@@ -27,11 +27,15 @@ _UNAVAILABLE: dict[int | str, dict[str, Any]] = {
 async def healthz(request: Request, response: Response) -> Health:
     """Liveness."""
     services = services_of(request)
-    reason = services.unreadiness()
-    if services.phase in (Phase.STARTING, Phase.DRAINING) or reason is None:
+    if is_alive(services):
         return Health(status="alive")
     response.status_code = HTTPStatus.SERVICE_UNAVAILABLE
-    return Health(status="failed", reason=reason)
+    return Health(status="failed", reason=services.unreadiness())
+
+
+def is_alive(services: Services) -> bool:
+    """Whether the process is, or will become, of use without a restart."""
+    return services.phase in (Phase.STARTING, Phase.DRAINING) or services.unreadiness() is None
 
 
 @router.get(

@@ -65,3 +65,21 @@ def _request_words(model: str) -> str:
 
 def _binary(description: str) -> dict[str, Any]:
     return {"type": "string", "format": "binary", "description": description}
+
+
+def kserve_errors(*statuses: int, model: str = "ErrorText") -> dict[int | str, dict[str, Any]]:
+    """Entries of `responses=` for these statuses, each in the shape of a KServe protocol."""
+    schema = {"$ref": f"#/components/schemas/{model}"}
+    return {
+        status: {
+            "description": HTTPStatus(status).phrase,
+            "content": {"application/json": {"schema": schema}},
+        }
+        for status in statuses
+    }
+
+
+def json_body(model: str, description: str) -> dict[str, Any]:
+    """An `openapi_extra=` that declares a JSON body of this model, which the route reads itself."""
+    content = {JSON_MEDIA_TYPE: {"schema": {"$ref": f"#/components/schemas/{model}"}}}
+    return {"requestBody": {"required": True, "description": description, "content": content}}

@@ -14,7 +14,8 @@ from fastapi import Request
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from service.bodies import _read_bounded, decode_json
+from service.bodies import _read_bounded
+from service.codecs.json_requests import decode_histories
 from service.errors import ClientGoneError, InvalidRequestError, MalformedBodyError, RequestError
 from service.room import SMALL_BYTES, BodyRoom
 from service.schemas import ForecastRequest
@@ -36,7 +37,7 @@ ANY_JSON = st.recursive(
 
 
 def read(body: bytes) -> None:
-    request = decode_json(body, ForecastRequest)
+    request = decode_histories(body, ForecastRequest)
     to_windows(request.series, LIMITS, small_catalogue(), "UTC")
 
 
@@ -97,7 +98,7 @@ def test_other_threads_get_their_turn_while_pydantic_decodes_a_large_body(monkey
     body = json.dumps(forecast_request(series=many)).encode()
     with counting_turns() as turns:
         before = turns()
-        decode_json(body, ForecastRequest)
+        decode_histories(body, ForecastRequest)
         # One a series; the decoder alone would give one or two in all.
         assert turns() - before > 50
 

@@ -16,6 +16,27 @@ ROUTES = {
     ("get", "/healthz"),
     ("get", "/readyz"),
     ("get", "/metrics"),
+    ("get", "/v1/models"),
+    ("get", "/v1/models/{model}"),
+    ("post", "/v1/models/{model}:predict"),
+    ("get", "/v1/timeseries/models"),
+    ("post", "/v1/timeseries/forecast"),
+    ("get", "/v2"),
+    ("get", "/v2/health/live"),
+    ("get", "/v2/health/ready"),
+    ("get", "/v2/models"),
+    ("get", "/v2/models/{model}"),
+    ("get", "/v2/models/{model}/ready"),
+    ("post", "/v2/models/{model}/infer"),
+    ("get", "/v2/models/{model}/versions/{version}"),
+    ("get", "/v2/models/{model}/versions/{version}/ready"),
+    ("post", "/v2/models/{model}/versions/{version}/infer"),
+}
+# Errors of these have the shape of a KServe protocol.
+KSERVE = {
+    "/v1/models": "ErrorText",
+    "/v1/timeseries": "TimeseriesErrorResponse",
+    "/v2": "ErrorText",
 }
 
 
@@ -64,13 +85,31 @@ def test_every_answer_has_a_model(operations):
                 assert content["schema"], (path, status, media)
 
 
-def test_errors_are_problem_documents(operations):
+def protocol_of(path):
+    for prefix, model in KSERVE.items():
+        if path == prefix or path.startswith(prefix + "/"):
+            return model
+    return None
+
+
+def test_errors_are_problem_documents_on_our_own_routes(operations):
     for (_, path), operation in operations.items():
-        if path in ("/healthz", "/readyz"):
+        if path in ("/healthz", "/readyz") or protocol_of(path):
             continue
         for status, response in operation["responses"].items():
             if int(status) >= 400:
                 assert list(response["content"]) == ["application/problem+json"], path
+
+
+def test_errors_of_a_kserve_route_have_its_protocols_shape(operations):
+    for (_, path), operation in operations.items():
+        if protocol_of(path) is None:
+            continue
+        reference = {"$ref": f"#/components/schemas/{protocol_of(path)}"}
+        for status, response in operation["responses"].items():
+            assert status != "422", path
+            if int(status) >= 400:
+                assert response["content"] == {"application/json": {"schema": reference}}, path
 
 
 def test_every_parameter_is_described(operations):
@@ -91,7 +130,7 @@ def test_no_reference_leads_nowhere(document):
 
 
 def test_every_field_of_a_request_is_described(document):
-    for name in ("ForecastRequest", "ObservationsRequest", "Series", "Event"):
+    for name in ("ForecastRequest", "ObservationsRequest", "Series", "Event", "PredictRequest"):
         schema = document["components"]["schemas"][name]
         assert schema["additionalProperties"] is False
         assert schema["description"]
@@ -106,3 +145,11 @@ def test_the_body_in_the_document_is_the_one_that_is_read(document):
     schema = TypeAdapter(ForecastRequest).json_schema()
     declared = document["components"]["schemas"]["ForecastRequest"]
     assert declared["properties"].keys() == schema["properties"].keys()
+
+
+def test_an_instance_in_the_document_is_a_series_rows_or_numbers(document):
+    instance = document["components"]["schemas"]["PredictRequest"]["properties"]["instances"]
+    series, rows, numbers = instance["items"]["oneOf"]
+    assert series == {"$ref": "#/components/schemas/Series"}
+    assert rows["items"]["type"] == "array"
+    assert numbers["items"]["anyOf"] == [{"type": "number"}, {"type": "null"}]

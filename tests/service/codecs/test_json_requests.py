@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from service.codecs import json_requests
 from service.codecs.cutting import cut_samples
-from service.codecs.json_requests import _decode_whole, decode_json
+from service.codecs.json_requests import decode_histories, decode_json
 from service.errors import InvalidRequestError, MalformedBodyError
 from service.schemas import ForecastRequest, ObservationsRequest
 from tests.service.fakes import forecast_request, series
@@ -60,7 +60,7 @@ def outcome(decode, body: bytes, model=ForecastRequest) -> Any:
 
 
 def alike(body: bytes, model=ForecastRequest) -> None:
-    assert outcome(decode_json, body, model) == outcome(_decode_whole, body, model)
+    assert outcome(decode_histories, body, model) == outcome(decode_json, body, model)
 
 
 def with_samples(text: str) -> bytes:
@@ -70,8 +70,8 @@ def with_samples(text: str) -> bytes:
 
 def is_quick(body: bytes, monkeypatch: pytest.MonkeyPatch) -> bool:
     """Whether a body is read without pydantic's having to read its samples."""
-    monkeypatch.setattr(json_requests, "_decode_whole", lambda *_: None)
-    return decode_json(body, ForecastRequest) is not None
+    monkeypatch.setattr(json_requests, "decode_json", lambda *_: None)
+    return decode_histories(body, ForecastRequest) is not None
 
 
 def test_a_good_body_is_read_the_quick_way_with_and_without_nulls(monkeypatch):
@@ -80,9 +80,9 @@ def test_a_good_body_is_read_the_quick_way_with_and_without_nulls(monkeypatch):
 
 
 def test_a_body_for_observations_is_read_the_quick_way(monkeypatch):
-    monkeypatch.setattr(json_requests, "_decode_whole", lambda *_: None)
+    monkeypatch.setattr(json_requests, "decode_json", lambda *_: None)
     body = json.dumps({"series": [series()]}).encode()
-    (one,) = decode_json(body, ObservationsRequest).series
+    (one,) = decode_histories(body, ObservationsRequest).series
     np.testing.assert_array_equal(one.kpis["RRU.PrbTotDl"], [12.0, np.nan, 15.5])
 
 
@@ -148,13 +148,13 @@ def test_a_key_that_is_there_twice_counts_as_its_last_one_does():
     text = json.dumps(forecast_request(series=[series(kpis={"A": [1, 2]})]))
     text = text.replace('"A": [1, 2]', '"A": [1, 2], "B": [5, 6], "A": [3, 4]')
     alike(text.encode())
-    (one,) = decode_json(text.encode(), ForecastRequest).series
+    (one,) = decode_histories(text.encode(), ForecastRequest).series
     assert one.kpis["A"].tolist() == [3, 4]
 
 
 def test_no_client_can_name_a_list_that_is_not_its_own():
     text = json.dumps(forecast_request(series=[series(kpis={"A": [0], "B": [5]})]))
-    (one,) = decode_json(text.encode(), ForecastRequest).series
+    (one,) = decode_histories(text.encode(), ForecastRequest).series
     assert {name: values.tolist() for name, values in one.kpis.items()} == {"A": [0], "B": [5]}
 
 
@@ -179,14 +179,14 @@ def test_a_large_body_lets_other_threads_run_and_a_small_one_does_not(built_read
 
     spied = type(built_reader)(spy("at_once"), spy("aside"), "spied")
     monkeypatch.setattr("service.codecs.cutting.load", lambda: spied)
-    decode_json(json.dumps(forecast_request()).encode(), ForecastRequest)
+    decode_histories(json.dumps(forecast_request()).encode(), ForecastRequest)
     long = forecast_request(series=[series(kpis={"A": [0.5] * 100_000})])
-    decode_json(json.dumps(long).encode(), ForecastRequest)
+    decode_histories(json.dumps(long).encode(), ForecastRequest)
     assert called == ["at_once", "aside"]
 
 
 def test_without_the_library_bodies_are_read_as_well(built_reader, monkeypatch):
     missing = type(built_reader)(None, None, "not built")
     monkeypatch.setattr("service.codecs.cutting.load", lambda: missing)
-    (one,) = decode_json(json.dumps(forecast_request()).encode(), ForecastRequest).series
+    (one,) = decode_histories(json.dumps(forecast_request()).encode(), ForecastRequest).series
     assert one.kpis["DRB.MeanActiveUeDl"].tolist() == [3, 4, 4]

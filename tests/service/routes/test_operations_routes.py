@@ -57,7 +57,7 @@ async def test_metrics_are_in_prometheus_text():
 
 @pytest.mark.parametrize(
     ("method", "path", "status"),
-    [("GET", "/v2/forecast", 404), ("DELETE", "/v1/forecast", 405), ("GET", "/v1/cells/", 404)],
+    [("GET", "/v3/forecast", 404), ("DELETE", "/v1/forecast", 405), ("GET", "/v1/cells/", 404)],
 )
 async def test_a_route_that_does_not_exist_is_a_problem_document(method, path, status):
     async with serving() as client:

@@ -1,0 +1,119 @@
+"""Bodies of the Open Inference Protocol's requests and answers, as they look on the wire."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from pydantic import BaseModel, ConfigDict, FailFast, Field
+
+_MOST_DIMENSIONS = 8
+_MOST_OUTPUTS = 64
+
+
+class _Shape(BaseModel):
+    # Clients send members of their own, such as the model's name, that the protocol does not know.
+    model_config = ConfigDict(strict=True, extra="ignore", frozen=True)
+
+
+class InferInput(_Shape):
+    """One tensor of a request."""
+
+    name: str = Field(examples=["values"])
+    shape: list[Annotated[int, Field(ge=0)]] = Field(
+        max_length=_MOST_DIMENSIONS, examples=[[1, 2, 3]]
+    )
+    datatype: str = Field(examples=["FP32"])
+    parameters: dict[str, Any] | None = Field(
+        None, description="binary_data_size: bytes of the data that follow the JSON."
+    )
+    data: list[Any] | None = Field(
+        None,
+        description="Flat or nested as the shape says; null where nothing is known.",
+        examples=[[[[12.0, None, 15.5], [3.0, 4.0, 4.0]]]],
+    )
+
+
+class InferRequestedOutput(_Shape):
+    """One tensor that the client wants."""
+
+    name: str = Field(examples=["forecast"])
+    parameters: dict[str, Any] | None = Field(
+        None, description="binary_data: whether its data follow the JSON as bytes."
+    )
+
+
+class InferRequest(_Shape):
+    """Tensors, and what to make of them."""
+
+    id: str | None = Field(None, description="Comes back in the answer.")
+    parameters: dict[str, Any] | None = Field(
+        None,
+        description="horizon, quantiles (a text such as 0.1,0.5,0.9), budget_ms, step_seconds, "
+        "time_zone, country; binary_data_output: whether all outputs follow the JSON as bytes.",
+        examples=[{"horizon": 2, "quantiles": "0.1,0.5,0.9"}],
+    )
+    inputs: Annotated[list[InferInput], FailFast()] = Field(min_length=1)
+    outputs: list[InferRequestedOutput] | None = Field(
+        None, max_length=_MOST_OUTPUTS, description="All where it is not given."
+    )
+
+
+class InferOutput(BaseModel):
+    """One tensor of an answer."""
+
+    name: str
+    shape: list[int]
+    datatype: str
+    parameters: dict[str, Any] | None = None
+    data: list[Any] | None = Field(None, description="Flat; absent where they follow as bytes.")
+
+
+class InferResponse(BaseModel):
+    """The forecasts as tensors."""
+
+    model_config = ConfigDict(protected_namespaces=())
+
+    model_name: str
+    model_version: str
+    id: str
+    outputs: list[InferOutput]
+
+
+class TensorMetadata(BaseModel):
+    """Name, type and shape of a tensor; -1 is a length that may vary."""
+
+    name: str
+    datatype: str
+    shape: list[int]
+
+
+class ModelMetadata(BaseModel):
+    """What a model takes and gives."""
+
+    name: str
+    versions: list[str]
+    platform: str
+    inputs: list[TensorMetadata] = Field(description="All but values may be left out.")
+    outputs: list[TensorMetadata]
+
+
+class ServerMetadata(BaseModel):
+    """What the server is and which extensions of the protocol it speaks."""
+
+    name: str
+    version: str
+    extensions: list[str]
+
+
+class Liveness(BaseModel):
+    """Whether the server lives."""
+
+    live: bool
+
+
+class Readiness(BaseModel):
+    """Whether the server takes requests."""
+
+    # KServe's servers and client say `ready`, the text of the specification says `live`.
+    ready: bool
+    live: bool

@@ -1,0 +1,39 @@
+"""What stands beside a forecast in the answers of KServe's protocols."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from model.predictor import Forecast
+from service.timestamps import to_rfc3339
+
+
+def provenance(forecast: Forecast, now_ms: int) -> dict[str, Any]:
+    """What the forecast rests on, as in the answer of `POST /v1/forecast`.
+
+    Args:
+        forecast: Whose provenance it is.
+        now_ms: The time of the answer, from which the age counts.
+    """
+    context = forecast.context
+    return {
+        "rung": forecast.rung.value,
+        "context": {
+            "start": to_rfc3339(context.start_ms),
+            "end": to_rfc3339(context.end_ms),
+            "missing_ratio": round(context.missing_ratio, 6),
+            "age_seconds": age_seconds(forecast, now_ms),
+        },
+    }
+
+
+def age_seconds(forecast: Forecast, now_ms: int) -> float | None:
+    """Seconds from the end of the newest value to now, None where there is none."""
+    newest_ms = forecast.context.newest_ms
+    return None if newest_ms is None else (now_ms - newest_ms) / 1000
+
+
+def json_text(value: Any) -> str:
+    """Compact JSON; numbers have to be finite."""
+    return json.dumps(value, separators=(",", ":"), allow_nan=False, ensure_ascii=False)

@@ -1,0 +1,88 @@
+"""KServe's time-series API: `/v1/timeseries/…`."""
+
+from __future__ import annotations
+
+from functools import partial
+from uuid import uuid4
+
+from fastapi import APIRouter, Request
+from fastapi.responses import Response
+
+from service.bodies import JSON_MEDIA_TYPE, read_decoded
+from service.checks import check_horizon, check_levels
+from service.codecs.json_requests import decode_json
+from service.container import services_of
+from service.demands import Stated, ask_of, check_door
+from service.forecasting import forecast_windows, write_answer
+from service.kserve.series import windows_of
+from service.kserve.timeseries import (
+    TimeseriesForecastRequest,
+    TimeseriesForecastResponse,
+    mean_levels,
+    place_of,
+    response_text,
+    to_series,
+)
+from service.models import find_model, served_models
+from service.routes.forecast import BudgetHeader
+from service.routes.responses import json_body, kserve_errors
+
+router = APIRouter(tags=["KServe time series"])
+
+
+@router.get(
+    "/v1/timeseries/models",
+    summary="List the models",
+    description="Names of the models that forecast; none while the service starts.",
+    response_model=list[str],
+)
+async def timeseries_models(request: Request) -> list[str]:
+    """The names."""
+    return sorted({running.card.name for running in served_models(services_of(request))})
+
+
+@router.post(
+    "/v1/timeseries/forecast",
+    summary="Forecast time series",
+    description="As POST /v1/forecast, in the shape of KServe's time-series API. A null stands "
+    "where nothing is known; frequency_multiplier makes a step of several minutes. The mean is "
+    "taken from quantiles within the range that the model was trained for.",
+    response_model=TimeseriesForecastResponse,
+    responses=kserve_errors(400, 404, 413, 415, 429, 503, 504, model="TimeseriesErrorResponse"),
+    openapi_extra=json_body("TimeseriesForecastRequest", "Time series, and what is asked."),
+)
+async def timeseries_forecast(request: Request, _budget: BudgetHeader = None) -> Response:
+    """Answer from the time series alone."""
+    services = services_of(request)
+    check_door(request, services, services.require().engine)
+    with services.room.visit() as visit:
+        body = await read_decoded(
+            request, services, visit, partial(decode_json, model=TimeseriesForecastRequest)
+        )
+        running = find_model(services, body.model)
+        predictor = running.engine.predictor
+        options = body.options
+        check_horizon(options.horizon, predictor, "/options/horizon")
+        check_levels(options.quantiles or (), predictor, "/options/quantiles")
+        series = to_series(body.inputs, services.clock.now_ms())
+        named = await windows_of(request, services, series, partial(place_of, body.inputs))
+        levels = mean_levels(predictor.level_range, options.quantiles or ())
+        ask = ask_of(
+            request,
+            services,
+            options.horizon,
+            levels,
+            Stated(options.budget_ms),
+            lambda name: f"/options/{name}",
+        )
+        answer = await forecast_windows(request, running, named, ask)
+        encode = partial(
+            response_text,
+            running.card.name,
+            body,
+            answer.forecasts,
+            now_ms=services.clock.now_ms(),
+            new_id=lambda: uuid4().hex,
+        )
+        text = await write_answer(request, services, running, answer, ask, encode)
+        return Response(text, media_type=JSON_MEDIA_TYPE)

@@ -1,0 +1,117 @@
+"""Whatever stands anywhere in a request, it is read or refused; nothing else may come out."""
+
+from __future__ import annotations
+
+import copy
+import json
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from service.codecs.json_requests import decode_json
+from service.errors import RequestError
+from service.kserve import timeseries, v1, v2
+from service.kserve.tensors import decode
+from service.schemas import Series
+from service.series import SeriesLimits, to_windows
+from tests.service.fakes import NOON_MS, RepeatLast, series, small_catalogue
+
+LIMITS = SeriesLimits(max_series=10, max_kpis=3)
+ANY_JSON = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.floats()
+    | st.text(max_size=8)
+    | st.sampled_from([10**30, -(2**63), "0001-01-01T00:00:00+14:00", "9999-12-31T23:59:59"]),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=4), inner),
+    max_leaves=8,
+)
+PREDICT = {
+    "instances": [[[1, 2], [3, None]], [1, 2], series()],
+    "parameters": {
+        "horizon": 2,
+        "quantiles": [0.1],
+        "kpis": ["a", "b"],
+        "step_seconds": 60,
+        "start": "2026-11-01T10:00:00Z",
+        "time_zone": "UTC",
+        "country": "ES",
+    },
+}
+INFER = {
+    "inputs": [
+        {"name": "values", "shape": [1, 1, 2], "datatype": "FP32", "data": [1, None]},
+        {"name": "start_ms", "shape": [1], "datatype": "INT64", "data": [5]},
+        {"name": "step_seconds", "shape": [1], "datatype": "FP64", "data": [5]},
+        {"name": "cell", "shape": [1], "datatype": "BYTES", "data": ["a"]},
+    ],
+    "parameters": {"horizon": 2, "quantiles": "0.5", "time_zone": "UTC", "country": "ES"},
+    "outputs": [{"name": "forecast", "parameters": {"binary_data": False}}],
+}
+FORECAST = {
+    "model": "m",
+    "inputs": [
+        {
+            "type": "multivariate_time_series",
+            "name": "a",
+            "series": [[1, None], [2, 3]],
+            "frequency": "T",
+            "frequency_multiplier": 15,
+            "start_timestamp": "2026-11-01T00:00:00Z",
+            "kpis": ["a", "b"],
+            "cell": "c",
+            "time_zone": "UTC",
+            "country": "ES",
+        }
+    ],
+    "options": {"horizon": 2, "quantiles": [0.1, 0.9]},
+}
+
+
+def predict(body: bytes) -> Sequence[Series]:
+    request = decode_json(body, v1.PredictRequest)
+    return v1.to_series(request, request.parameters, NOON_MS)
+
+
+def infer(body: bytes) -> Sequence[Series]:
+    return v2.to_plan(decode(body, None), RepeatLast(), NOON_MS).series
+
+
+def forecast(body: bytes) -> Sequence[Series]:
+    request = decode_json(body, timeseries.TimeseriesForecastRequest)
+    return timeseries.to_series(request.inputs, NOON_MS)
+
+
+def places(value: Any, place: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
+    if place:
+        yield place
+    if isinstance(value, dict | list):
+        for key in value if isinstance(value, dict) else range(len(value)):
+            yield from places(value[key], (*place, key))
+
+
+def changed(body: Any, place: tuple[Any, ...], value: Any) -> Any:
+    body = copy.deepcopy(body)
+    inside = body
+    for key in place[:-1]:
+        inside = inside[key]
+    inside[place[-1]] = value
+    return body
+
+
+@pytest.mark.parametrize(
+    ("read", "body"), [(predict, PREDICT), (infer, INFER), (forecast, FORECAST)]
+)
+@given(data=st.data())
+def test_any_value_anywhere_is_read_or_refused(
+    read: Callable[[bytes], Sequence[Series]], body: Any, data: st.DataObject
+) -> None:
+    place = data.draw(st.sampled_from(sorted(places(body), key=repr)))
+    sent = json.dumps(changed(body, place, data.draw(ANY_JSON))).encode()
+    with suppress(RequestError):
+        to_windows(read(sent), LIMITS, small_catalogue(), "UTC")
