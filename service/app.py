@@ -22,7 +22,16 @@ from service.middleware import RawCellNames, RequestTimer
 from service.openapi import openapi_builder
 from service.problems import install_problem_handlers
 from service.room import BodyRoom
-from service.routes import cells, forecast, health, metrics, model, observations, pages
+from service.routes import (
+    cells,
+    forecast,
+    health,
+    metrics,
+    model,
+    observations,
+    pages,
+    ric,
+)
 from service.series import SeriesLimits
 from service.settings import Settings
 
@@ -79,7 +88,7 @@ def create_app(
     )
     app.state.services = services
     app.state.lifecycle = lifecycle
-    for routes in (forecast, observations, cells, model, health, metrics, pages):
+    for routes in (forecast, observations, cells, model, health, metrics, ric, pages):
         app.include_router(routes.router)
     install_problem_handlers(app)
     app.add_middleware(RawCellNames)
