@@ -23,6 +23,7 @@ from service.openapi import openapi_builder
 from service.problems import install_problem_handlers
 from service.room import BodyRoom
 from service.routes import (
+    accuracy,
     cells,
     forecast,
     health,
@@ -88,7 +89,7 @@ def create_app(
     )
     app.state.services = services
     app.state.lifecycle = lifecycle
-    for routes in (forecast, observations, cells, model, health, metrics, ric, pages):
+    for routes in (forecast, observations, cells, model, accuracy, health, metrics, ric, pages):
         app.include_router(routes.router)
     install_problem_handlers(app)
     app.add_middleware(RawCellNames)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from fastapi import Request
 from fastapi.responses import Response
@@ -49,8 +49,11 @@ async def answer_forecast(
     horizon: int,
     levels: Sequence[float],
     deadline: Deadline,
+    on_forecasts: Callable[[Sequence[Forecast]], None] | None = None,
 ) -> Response:
     """Forecast the windows and write the answer, before the deadline or not at all.
+
+    `on_forecasts` is told of forecasts that are answered; it returns at once.
 
     Raises:
         OverloadedError: The queue is full.
@@ -68,6 +71,8 @@ async def answer_forecast(
     if deadline.has_passed(services.clock.monotonic_s()):
         raise DeadlineError(Stage.ENCODE, deadline.budget_ms)
     services.metrics.count_forecasts(forecast.rung for forecast in forecasts)
+    if on_forecasts is not None:
+        on_forecasts(forecasts)
     return Response(body, media_type=JSON_MEDIA_TYPE)
 
 

@@ -212,7 +212,16 @@ async def forecast(
             _window, running.ingestion.store, unquote(cell), query, services.catalogue, zone
         )
     named = replace(named, window=replace(named.window, country=country))
-    return await answer_forecast(request, services, running, [named], horizon, levels, deadline)
+    return await answer_forecast(
+        request,
+        services,
+        running,
+        [named],
+        horizon,
+        levels,
+        deadline,
+        on_forecasts=running.accuracy.keep,
+    )
 
 
 def _summaries(store: KpiStore, name: str) -> list[CellSummary]:

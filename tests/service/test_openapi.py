@@ -16,6 +16,7 @@ ROUTES = {
     ("get", "/healthz"),
     ("get", "/readyz"),
     ("get", "/metrics"),
+    ("get", "/v1/accuracy"),
     ("get", "/ric/v1/health/alive"),
     ("get", "/ric/v1/health/ready"),
     ("get", "/ric/v1/config"),
