@@ -31,8 +31,9 @@ _COLUMN_BYTES = 4 * 8 + 4 * 4 + 1
 _PYTHON_BYTES = 560 + 49 + NAME_CHARS
 _KPI_BYTES = 4
 _VALUE_BYTES = 4
-_MOST_PAIRS = 1 << 16
-_MOST_SAMPLES = 1 << 12
+# A slice takes some 2 ms: less than the 5 ms for which a busy thread may hold the interpreter.
+_MOST_PAIRS = 1 << 11
+_MOST_SAMPLES = 1 << 8
 
 Key = tuple[int, int, int]
 """Step in ms, number of the model, begin of the forecast in ms: one forecast of a cell each."""
