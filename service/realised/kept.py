@@ -27,7 +27,7 @@ quarter-hours, so that files which arrive late or out of order still count."""
 
 # Columns of the table; of Python: the key and its integers, the name, and a dictionary of its own
 # where each record is of another cell (CPython 3.11 to 3.14, 64 bit).
-_COLUMN_BYTES = 4 * 8 + 4 * 4 + 1
+_COLUMN_BYTES = 4 * 8 + 3 * 4 + 1
 _PYTHON_BYTES = 560 + 49 + NAME_CHARS
 _KPI_BYTES = 4
 _VALUE_BYTES = 4
