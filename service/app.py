@@ -23,6 +23,7 @@ from service.openapi import openapi_builder
 from service.problems import install_problem_handlers
 from service.room import BodyRoom
 from service.routes import (
+    accuracy,
     cells,
     forecast,
     health,
@@ -33,6 +34,7 @@ from service.routes import (
     model,
     observations,
     pages,
+    ric,
 )
 from service.series import SeriesLimits
 from service.settings import Settings
@@ -90,7 +92,7 @@ def create_app(
     )
     app.state.services = services
     app.state.lifecycle = lifecycle
-    for routes in (forecast, observations, cells, model, health, metrics, pages):
+    for routes in (forecast, observations, cells, model, accuracy, health, metrics, ric, pages):
         app.include_router(routes.router)
     for protocol in (kserve_v1, kserve_v2, kserve_timeseries):
         app.include_router(protocol.router)

@@ -14,6 +14,7 @@ from service.engine import Engine
 from service.errors import NotReadyError
 from service.ingestion import Ingestion
 from service.metrics import Metrics
+from service.realised.ledger import AccuracyLedger
 from service.room import BodyRoom
 from service.schemas import ModelCard
 from service.series import SeriesLimits
@@ -37,11 +38,13 @@ class Running:
         engine: Answers forecasts.
         ingestion: Takes observations into the store.
         card: The model card.
+        accuracy: Keeps forecasts of stored cells until their observations arrive.
     """
 
     engine: Engine
     ingestion: Ingestion
     card: ModelCard
+    accuracy: AccuracyLedger
 
 
 @dataclass(slots=True)

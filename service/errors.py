@@ -15,6 +15,7 @@ ServiceError
   InferenceError       the model failed (500)
   StorageError         the journal cannot keep what was sent (503)
   NotReadyError        starting or stopping (503)
+  DescriptorError      the xApp descriptor cannot be used (503)
   DeadlineError        the latency budget is spent (504)
 
 Answers follow RFC 9457 (`application/problem+json`). Their `path` member says what was wrong: a
@@ -133,6 +134,10 @@ class NotReadyError(RequestError):
     """The service is starting, failed to start, or stopping."""
 
 
+class DescriptorError(RequestError):
+    """The xApp descriptor that the platform mounted cannot be used; it may be mended meanwhile."""
+
+
 class DeadlineError(RequestError):
     """The latency budget is spent.
 
@@ -177,6 +182,7 @@ ANSWERS: Mapping[type[RequestError], Answer] = MappingProxyType(
         ClientGoneError: Answer(499, "client_gone", "The client closed the connection"),
         InferenceError: Answer(500, "inference", "The model failed"),
         NotReadyError: Answer(503, "not_ready", "The service is not ready"),
+        DescriptorError: Answer(503, "descriptor", "The xApp descriptor cannot be used"),
         StorageError: Answer(503, "storage", "The journal cannot be written"),
         DeadlineError: Answer(504, "deadline", "The latency budget is spent"),
     }

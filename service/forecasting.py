@@ -29,8 +29,11 @@ async def answer_forecast(
     named: Sequence[NamedWindow],
     ask: Ask,
     form: AnswerForm = JSON_FORM,
+    on_forecasts: Callable[[Sequence[Forecast]], None] | None = None,
 ) -> Response:
     """Forecast the windows and write the answer, before the deadline or not at all.
+
+    `on_forecasts` is told of forecasts that are answered; it returns at once.
 
     Raises:
         OverloadedError: The queue is full, or no rung would be in time.
@@ -41,6 +44,8 @@ async def answer_forecast(
     answer = await forecast_windows(request, running, named, ask)
     encode = partial(_encode, services, named, answer.forecasts, form)
     body = await write_answer(request, services, running, answer, ask, encode)
+    if on_forecasts is not None:
+        on_forecasts(answer.forecasts)
     return Response(body, media_type=form.media_type)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -32,16 +32,25 @@ class Ingestion:
         catalogue: Tells known KPIs from unknown ones.
         metrics: Told of outcomes and unknown names.
         queue_limit: Requests that may wait for their turn to merge.
+        on_stored: Told of every batch that the store has taken, before it is acknowledged; returns
+            at once.
     """
 
     def __init__(
-        self, store: KpiStore, catalogue: Catalogue, metrics: Metrics, *, queue_limit: int
+        self,
+        store: KpiStore,
+        catalogue: Catalogue,
+        metrics: Metrics,
+        *,
+        queue_limit: int,
+        on_stored: Callable[[ObservationBatch], None] | None = None,
     ) -> None:
         self._store = store
         self._catalogue = catalogue
         self._metrics = metrics
         self._named: set[str] = set()
         self._queue_limit = queue_limit
+        self._on_stored = on_stored
         self._waiting = 0
         self._turn = asyncio.Lock()
 
@@ -95,6 +104,8 @@ class Ingestion:
                 piece = batch.take(np.arange(begin, min(begin + _PIECE_SAMPLES, len(batch))))
             results.append(self._store.merge(piece))
             self._count(results[-1])
+            if self._on_stored is not None:
+                self._on_stored(piece)
         return results[0] if len(results) == 1 else _total(results)
 
     def _count(self, result: MergeResult) -> None:

@@ -19,6 +19,9 @@ from service.errors import ServiceError, StartupError
 from service.ingestion import Ingestion
 from service.loading import LoadedModel, describe, load_model, open_store, warm_up_windows
 from service.logs import log_event, log_failure
+from service.realised.exposition import AccuracyCollector
+from service.realised.ledger import AccuracyLedger
+from service.schemas import DEFAULT_LEVELS
 from service.sources.directory import DirectorySource
 from service.sources.ledger import Ledger, own_files
 from service.sources.selection import KpiSelection
@@ -75,6 +78,7 @@ class Lifecycle:
             await self._source.stop()
         if services.running is not None:
             await services.running.engine.drain(services.settings.drain_seconds)
+            await asyncio.to_thread(services.running.accuracy.close)
         if self._store is not None:
             await asyncio.to_thread(self._store.close)
         log_event(_LOGGER, logging.INFO, "stopped")
@@ -116,17 +120,20 @@ class Lifecycle:
             on_stall=self._stalled,
         )
         await engine.start(warm_up_windows(settings.history_steps))
+        accuracy = self._ledger(self._store)
         ingestion = Ingestion(
             self._store,
             services.catalogue,
             services.metrics,
             queue_limit=settings.queue_limit,
+            on_stored=accuracy.observe,
         )
         services.metrics.watch_store(ingestion.figures)
+        services.metrics.watch(AccuracyCollector(accuracy.figures))
         services.metrics.show_model(model.ladder.identity)
         if model.path is not None:
             services.metrics.show_inference(model.path)
-        services.running = Running(engine, ingestion, model.card)
+        services.running = Running(engine, ingestion, model.card, accuracy)
         if settings.ingest_directory is not None:
             self._source = DirectorySource(
                 settings.ingest_directory,
@@ -174,6 +181,27 @@ class Lifecycle:
         return await asyncio.to_thread(
             load_model, self._services.settings, self._services.catalogue
         )
+
+    def _ledger(self, store: KpiStore) -> AccuracyLedger:
+        """The ledger of realised accuracy; what it may cost is said before it is spent."""
+        settings = self._services.settings
+        ledger = AccuracyLedger(
+            store,
+            self._services.catalogue,
+            most_bytes=settings.accuracy_bytes,
+            recent_days=settings.accuracy_days,
+            max_kpis=settings.max_kpis,
+            default_levels=DEFAULT_LEVELS,
+            now_ms=self._services.clock.now_ms,
+        )
+        log_event(
+            _LOGGER,
+            logging.INFO,
+            "accuracy_open",
+            most_forecasts=ledger.most_forecasts,
+            most_bytes=ledger.most_bytes,
+        )
+        return ledger
 
     def _announce_store(self, store: KpiStore) -> None:
         """Say what the configuration costs, before it is spent."""

@@ -329,6 +329,10 @@ class Metrics:
         """Read the store's figures at every scrape from now on."""
         self._registry.register(_StoreCollector(figures, self._clock))
 
+    def watch(self, collector: Collector) -> None:
+        """Read this collector's figures at every scrape from now on."""
+        self._registry.register(collector)
+
     def exposition(self) -> bytes:
         """All families in Prometheus' text format."""
         return generate_latest(self._registry)

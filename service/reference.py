@@ -14,6 +14,7 @@ from types import MappingProxyType
 from typing import Any
 
 from service.metrics import FAMILIES
+from service.realised.exposition import ACCURACY_FAMILIES
 from service.settings import PREFIX, Settings
 
 
@@ -30,7 +31,7 @@ def settings_table() -> str:
 def metrics_table() -> str:
     """Every metric family: its name, its kind, its labels, what it means."""
     rows = ["| metric | kind | labels | meaning |", "|---|---|---|---|"]
-    for family in FAMILIES:
+    for family in (*FAMILIES, *ACCURACY_FAMILIES):
         labels = ", ".join(f"`{label}`" for label in family.labels)
         rows.append(f"| `{family.name}` | {family.kind} | {labels} | {family.text} |")
     return "\n".join(rows)

@@ -163,6 +163,18 @@ class Settings(BaseSettings):
         description="Take KPIs from files that the catalogue does not hold; false where a network "
         "reports hundreds of counters for a cell.",
     )
+    accuracy_bytes: int = Field(
+        64 * 1024 * 1024,
+        ge=0,
+        description="Memory of forecasts that are kept until their observations arrive; the oldest "
+        "make room. 0 keeps none.",
+    )
+    accuracy_days: int = Field(
+        7,
+        ge=1,
+        le=366,
+        description="Recent past of realised accuracy, in days of the data's own time.",
+    )
     drain_seconds: float = Field(
         20.0, ge=0, description="Time that accepted requests have to be answered after SIGTERM."
     )

@@ -25,6 +25,7 @@ from model.predictor import Rung
 from service.answers import samples_answer, seconds
 from service.bodies import JSON_MEDIA_TYPE
 from service.checks import check_horizon, check_levels, parse_levels
+from service.codecs.answer_forms import answer_form
 from service.container import services_of
 from service.demands import Stated, ask_of, check_door
 from service.engine import Priority
@@ -32,7 +33,7 @@ from service.errors import InvalidRequestError, NotFoundError
 from service.forecasting import answer_forecast
 from service.metrics import Stage
 from service.routes.forecast import BudgetHeader, PriorityHeader, RungHeader
-from service.routes.responses import problems
+from service.routes.responses import arrow_answer, problems
 from service.schemas import (
     DEFAULT_LEVELS,
     MAX_STEP_SECONDS,
@@ -181,7 +182,7 @@ async def samples(
     summary="Forecast a stored cell",
     description="As POST /v1/forecast, from what the store holds of the cell.",
     response_model=ForecastResponse,
-    responses=problems(404, 422, 429, 503, 504),
+    responses=arrow_answer() | problems(404, 406, 422, 429, 503, 504),
 )
 async def forecast(
     request: Request,
@@ -195,6 +196,7 @@ async def forecast(
     services = services_of(request)
     running = services.require()
     predictor = running.engine.predictor
+    form = answer_form(request)
     check_door(request, services, running.engine)
     horizon = (
         min(_DEFAULT_HORIZON, predictor.max_horizon) if query.horizon is None else query.horizon
@@ -224,7 +226,9 @@ async def forecast(
             _window, running.ingestion.store, unquote(cell), query, services.catalogue, zone
         )
     named = replace(named, window=replace(named.window, country=country))
-    return await answer_forecast(request, services, running, [named], ask)
+    return await answer_forecast(
+        request, services, running, [named], ask, form, on_forecasts=running.accuracy.keep
+    )
 
 
 def _summaries(store: KpiStore, name: str) -> list[CellSummary]:

@@ -12,7 +12,13 @@ def test_every_error_that_answers_a_request_has_its_row_in_the_table():
 
 def test_no_error_of_a_client_is_answered_as_the_servers_fault():
     servers = {kind.__name__ for kind, answer in errors.ANSWERS.items() if answer.status >= 500}
-    assert servers == {"InferenceError", "NotReadyError", "StorageError", "DeadlineError"}
+    assert servers == {
+        "InferenceError",
+        "NotReadyError",
+        "DescriptorError",
+        "StorageError",
+        "DeadlineError",
+    }
 
 
 def test_reasons_are_told_apart():

@@ -112,3 +112,25 @@ def test_only_so_many_unknown_names_are_remembered(monkeypatch):
     object.__setattr__(odd, "kpis", ("x", "y", "z"))
     taker.merge(odd)
     assert len(taker._named) == 2
+
+
+def test_who_asks_is_told_of_what_the_store_took_and_of_nothing_else(monkeypatch):
+    _, store, _ = make()
+    told: list[int] = []
+    catalogue = small_catalogue()
+    metrics = Metrics(CollectorRegistry(), FakeClock(), "near-rt")
+    taker = Ingestion(
+        store, catalogue, metrics, queue_limit=8, on_stored=lambda piece: told.append(len(piece))
+    )
+    merge, outcomes = store.merge, iter([True, True, False])
+
+    def third_fails(piece):
+        if next(outcomes):
+            return merge(piece)
+        raise JournalError("disk full")
+
+    monkeypatch.setattr(store, "merge", third_fails)
+    monkeypatch.setattr(ingestion, "_PIECE_SAMPLES", 2)
+    with pytest.raises(JournalError):
+        taker.merge(batch([(0, -i, 5.0) for i in range(5)]))
+    assert told == [2, 2]

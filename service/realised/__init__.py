@@ -1,0 +1,1 @@
+"""How good the forecasts of stored cells turned out to be."""
