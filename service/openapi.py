@@ -13,10 +13,19 @@ from fastapi import FastAPI
 from fastapi.openapi.utils import get_openapi
 from pydantic.json_schema import models_json_schema
 
+from service.access.scopes import DEMANDS, OpenPaths, Scope
 from service.problems import MEDIA_TYPE
+from service.routes.responses import problems
 from service.schemas import ForecastRequest, ObservationsRequest, Problem
 
 _REF = "#/components/schemas/{model}"
+_SCHEME = "bearer"
+_SCHEME_TEXT = (
+    "Asked for where the service has a token file. The names beside it are the scopes of which the "
+    "token needs one."
+)
+# What the door answers, before any route.
+_DOOR_STATUSES = (401, 403, 429, 431)
 _FRAMEWORK_ERRORS = ("HTTPValidationError", "ValidationError")
 
 
@@ -46,13 +55,29 @@ def _document(app: FastAPI) -> dict[str, Any]:
         ref_template=_REF,
     )
     schemas.update(bodies["$defs"])
-    for operations in document["paths"].values():
-        for operation in operations.values():
+    open_paths = OpenPaths(app.state.services.settings.open_paths)
+    for path, operations in document["paths"].items():
+        for method, operation in operations.items():
             _correct_422(operation["responses"])
+            scope = DEMANDS.get((method.upper(), path), Scope.ADMIN)
+            if path not in open_paths and scope is not Scope.NONE:
+                _lock(operation, scope)
+    document["components"]["securitySchemes"] = {
+        _SCHEME: {"type": "http", "scheme": "bearer", "description": _SCHEME_TEXT}
+    }
     for name in _FRAMEWORK_ERRORS:
         schemas.pop(name, None)
     document["components"]["schemas"] = dict(sorted(schemas.items()))
     return document
+
+
+def _lock(operation: dict[str, Any], scope: Scope) -> None:
+    """Say what the operation demands, and how the door refuses."""
+    operation["security"] = [{_SCHEME: [scope.value]}]
+    responses = operation["responses"]
+    for status, response in problems(*_DOOR_STATUSES).items():
+        responses.setdefault(str(status), response)
+    operation["responses"] = dict(sorted(responses.items()))
 
 
 def _correct_422(responses: dict[str, Any]) -> None:

@@ -20,14 +20,19 @@ from service.errors import (
     ClientGoneError,
     DeadlineError,
     Fault,
+    ForbiddenError,
+    HeadTooLargeError,
     InvalidRequestError,
     NotReadyError,
     OverloadedError,
+    RateLimitedError,
     RequestError,
     TooLargeError,
+    UnauthorizedError,
 )
 from service.faults import query_faults
 from service.logs import log_event, log_failure
+from service.request_identity import REQUEST_ID_HEADER, instance_of, request_id_of
 
 _LOGGER = logging.getLogger(__name__)
 
@@ -45,6 +50,11 @@ def install_problem_handlers(app: FastAPI) -> None:
 
 async def _on_request_error(request: Request, error: Exception) -> Response:
     assert isinstance(error, RequestError)
+    return answer_error(request, error)
+
+
+def answer_error(request: Request, error: RequestError) -> Response:
+    """The answer to an error, counted; for what refuses a request before the router has it."""
     answer = ANSWERS[type(error)]
     metrics = services_of(request).metrics
     metrics.count_rejected(answer.slug)
@@ -63,7 +73,7 @@ async def _on_request_error(request: Request, error: Exception) -> Response:
             detail=error,
         )
     faults = error.faults if isinstance(error, InvalidRequestError) else ()
-    return _problem(answer, _detail(error, faults), _headers(error), faults)
+    return _problem(request, answer, _detail(error, faults), _headers(error), faults)
 
 
 async def _on_bad_parameters(request: Request, error: Exception) -> Response:
@@ -81,14 +91,18 @@ async def _on_http_error(request: Request, error: Exception) -> Response:
     phrase = HTTPStatus(error.status_code).phrase
     slug = phrase.lower().replace(" ", "_")
     detail = f"{request.method} {request.url.path}: {phrase.lower()}; /docs lists the routes"
-    return _problem(Answer(error.status_code, slug, phrase), detail, dict(error.headers or {}))
+    answer = Answer(error.status_code, slug, phrase)
+    return _problem(request, answer, detail, dict(error.headers or {}))
 
 
 async def _on_bug(request: Request, _error: Exception) -> Response:
     # The server logs the traceback; the client learns nothing about our insides.
     services_of(request).metrics.count_rejected("bug")
     answer = Answer(500, "bug", "The service failed")
-    return _problem(answer, "an unexpected error; the service's log has it", {})
+    # Written outside of what puts the request's id on every other answer.
+    request_id = request_id_of(request.scope)
+    headers = {REQUEST_ID_HEADER: request_id} if request_id else {}
+    return _problem(request, answer, "an unexpected error; the service's log has it", headers)
 
 
 def _detail(error: RequestError, faults: Sequence[Fault]) -> str:
@@ -96,18 +110,29 @@ def _detail(error: RequestError, faults: Sequence[Fault]) -> str:
 
 
 def _headers(error: RequestError) -> dict[str, str]:
-    if isinstance(error, OverloadedError):
+    if isinstance(error, OverloadedError | RateLimitedError):
         return {"Retry-After": str(error.retry_after_s)}
     if isinstance(error, NotReadyError):
         return {"Retry-After": str(_NOT_READY_RETRY_S)}
-    if isinstance(error, TooLargeError | ClientGoneError):
+    if isinstance(error, UnauthorizedError):
+        # RFC 6750, section 3.1: no error code where no token was presented.
+        error_code = ', error="invalid_token"' if error.presented else ""
+        return {"WWW-Authenticate": f'Bearer realm="rancast"{error_code}'}
+    if isinstance(error, ForbiddenError):
+        challenge = f'Bearer realm="rancast", error="insufficient_scope", scope="{error.scope}"'
+        return {"WWW-Authenticate": challenge}
+    if isinstance(error, TooLargeError | ClientGoneError | HeadTooLargeError):
         # The rest of the body was not read; the connection cannot be used again.
         return {"Connection": "close"}
     return {}
 
 
 def _problem(
-    answer: Answer, detail: str, headers: dict[str, str], faults: Sequence[Fault] = ()
+    request: Request,
+    answer: Answer,
+    detail: str,
+    headers: dict[str, str],
+    faults: Sequence[Fault] = (),
 ) -> Response:
     body: dict[str, Any] = {
         "type": f"urn:rancast:problem:{answer.slug}",
@@ -115,6 +140,9 @@ def _problem(
         "status": answer.status,
         "detail": detail,
     }
+    instance = instance_of(request.scope)
+    if instance:
+        body["instance"] = instance
     if faults:
         body["path"] = faults[0].path
     if len(faults) > 1:
