@@ -130,6 +130,7 @@ def _start(stack: ExitStack, work: Path, data: Path | None, port: int, console: 
         "RANCAST_INGEST_DIRECTORY": str(ingest),
         "RANCAST_JOURNAL_PATH": str(work / "journal.sqlite"),
         "RANCAST_LOG_LEVEL": "warning",
+        "RANCAST_ACCESS_LOG": "false",
     }
     service = _launch(stack, ["serve"], environment, quiet=False)
     return _Demo(f"http://{HOST}:{port}", service, others)

@@ -12,6 +12,10 @@ ServiceError
   ClientGoneError      the client closed the connection; nobody reads the answer
   OverloadedError      the queue is full (429, with Retry-After)
     BudgetError        no rung fits the latency budget (429, with Retry-After)
+  UnauthorizedError    no token that is known (401)
+  ForbiddenError       a token without the scope that the route demands (403)
+  RateLimitedError     one client asks too often (429, with Retry-After)
+  HeadTooLargeError    too many headers, or too long ones (431)
   InferenceError       the model failed (500)
   StorageError         the journal cannot keep what was sent (503)
   NotReadyError        starting or stopping (503)
@@ -122,6 +126,46 @@ class BudgetError(OverloadedError):
     """No rung that the request takes would be in time; nothing was worked on."""
 
 
+class UnauthorizedError(RequestError):
+    """The route needs a token, and the request has none that is known.
+
+    Attributes:
+        presented: Whether it had one.
+    """
+
+    def __init__(self, reason: str, *, presented: bool) -> None:
+        super().__init__(reason)
+        self.presented = presented
+
+
+class ForbiddenError(RequestError):
+    """The token is known and may not do this.
+
+    Attributes:
+        scope: What it would need.
+    """
+
+    def __init__(self, reason: str, scope: str) -> None:
+        super().__init__(reason)
+        self.scope = scope
+
+
+class RateLimitedError(RequestError):
+    """One client asks more often than it may.
+
+    Attributes:
+        retry_after_s: When to try again, whole seconds.
+    """
+
+    def __init__(self, reason: str, retry_after_s: int) -> None:
+        super().__init__(reason)
+        self.retry_after_s = retry_after_s
+
+
+class HeadTooLargeError(RequestError):
+    """More headers, or more bytes of them, than the service reads."""
+
+
 class InferenceError(RequestError):
     """The model failed on a well-formed request."""
 
@@ -171,6 +215,8 @@ class Answer:
 ANSWERS: Mapping[type[RequestError], Answer] = MappingProxyType(
     {
         MalformedBodyError: Answer(400, "malformed", "The body cannot be read"),
+        UnauthorizedError: Answer(401, "unauthorized", "A token is needed"),
+        ForbiddenError: Answer(403, "forbidden", "The token may not do this"),
         NotFoundError: Answer(404, "unknown", "Not held here"),
         TooLargeError: Answer(413, "too_large", "The request is too large"),
         NotAcceptableError: Answer(406, "not_acceptable", "No form of the answer is acceptable"),
@@ -178,6 +224,8 @@ ANSWERS: Mapping[type[RequestError], Answer] = MappingProxyType(
         InvalidRequestError: Answer(422, "invalid", "The request has an unusable value"),
         OverloadedError: Answer(429, "full", "The service is busy"),
         BudgetError: Answer(429, "budget", "The latency budget cannot be kept"),
+        RateLimitedError: Answer(429, "rate_limited", "This client asks too often"),
+        HeadTooLargeError: Answer(431, "head_too_large", "The headers are too large"),
         # No standard status says that the client left; nobody will read it, only logs show it.
         ClientGoneError: Answer(499, "client_gone", "The client closed the connection"),
         InferenceError: Answer(500, "inference", "The model failed"),

@@ -191,6 +191,19 @@ UNKNOWN_KPIS = Family(
     (),
     "KPI names that the catalogue does not hold, once per arriving batch and name.",
 )
+RELOADS = Family(
+    "rancast_reloads_total",
+    "counter",
+    ("kind", "result"),
+    "Files of tokens or certificates that were read again, by kind and result (ok, failed).",
+)
+CONNECTIONS_CLOSED = Family(
+    "rancast_connections_closed_total",
+    "counter",
+    ("reason",),
+    "Connections that the service closed by itself: full (too many), slow (no whole head in "
+    "time), head_too_large.",
+)
 STORE_CELLS = Family("rancast_store_cells", "gauge", (), "Cells that the store holds.")
 STORE_BYTES = Family(
     "rancast_store_bytes",
@@ -216,6 +229,8 @@ FAMILIES: tuple[Family, ...] = (
     INGESTED_FILES,
     OBSERVATIONS,
     UNKNOWN_KPIS,
+    RELOADS,
+    CONNECTIONS_CLOSED,
     STORE_CELLS,
     STORE_BYTES,
 )
@@ -258,6 +273,8 @@ class Metrics:
         self._ingested_files = _counter(INGESTED_FILES, registry)
         self._observations = _counter(OBSERVATIONS, registry)
         self._unknown_kpis = _counter(UNKNOWN_KPIS, registry)
+        self._reloads = _counter(RELOADS, registry)
+        self._connections_closed = _counter(CONNECTIONS_CLOSED, registry)
         # The process's own figures (CPU time, memory, descriptors) under their usual names.
         ProcessCollector(registry=registry)
         PlatformCollector(registry=registry)
@@ -324,6 +341,14 @@ class Metrics:
     def count_unknown_kpis(self, number: int) -> None:
         """A batch held this many KPI names that the catalogue does not."""
         self._unknown_kpis.inc(number)
+
+    def count_reload(self, kind: str, *, usable: bool) -> None:
+        """Files of tokens or certificates changed and were read, or could not be used."""
+        self._reloads.labels(kind, "ok" if usable else "failed").inc()
+
+    def count_closed(self, reason: str) -> None:
+        """A connection was closed by the service: `full`, `slow` or `head_too_large`."""
+        self._connections_closed.labels(reason).inc()
 
     def watch_store(self, figures: Callable[[], StoreFigures]) -> None:
         """Read the store's figures at every scrape from now on."""

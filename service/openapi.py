@@ -11,13 +11,16 @@ from typing import Any
 
 from fastapi import FastAPI
 from fastapi.openapi.utils import get_openapi
+from pydantic import BaseModel
 from pydantic.json_schema import models_json_schema
 
-from service.kserve.errors import ErrorText, TimeseriesErrorResponse
+from service.access.scopes import DEMANDS, OpenPaths, Scope
+from service.kserve.errors import ErrorText, TimeseriesErrorResponse, error_model
 from service.kserve.messages import InferRequest
 from service.kserve.timeseries import TimeseriesForecastRequest
 from service.kserve.v1 import PredictRequest
 from service.problems import MEDIA_TYPE
+from service.routes.responses import kserve_errors, problems
 from service.schemas import ForecastRequest, ObservationsRequest, Problem
 
 # Bodies that routes read themselves, and errors, which no route names by its class.
@@ -32,6 +35,13 @@ _MODELS = (
     TimeseriesErrorResponse,
 )
 _REF = "#/components/schemas/{model}"
+_SCHEME = "bearer"
+_SCHEME_TEXT = (
+    "Asked for where the service has a token file. The names beside it are the scopes of which the "
+    "token needs one."
+)
+# What the door answers, before any route.
+_DOOR_STATUSES = (401, 403, 429, 431)
 _FRAMEWORK_ERRORS = ("HTTPValidationError", "ValidationError")
 
 
@@ -61,13 +71,34 @@ def _document(app: FastAPI) -> dict[str, Any]:
         ref_template=_REF,
     )
     schemas.update(bodies["$defs"])
-    for operations in document["paths"].values():
-        for operation in operations.values():
+    open_paths = OpenPaths(app.state.services.settings.open_paths)
+    for path, operations in document["paths"].items():
+        for method, operation in operations.items():
             _correct_422(operation["responses"])
+            scope = DEMANDS.get((method.upper(), path), Scope.ADMIN)
+            if path not in open_paths and scope is not Scope.NONE:
+                _lock(operation, scope, error_model(path))
+    document["components"]["securitySchemes"] = {
+        _SCHEME: {"type": "http", "scheme": "bearer", "description": _SCHEME_TEXT}
+    }
     for name in _FRAMEWORK_ERRORS:
         schemas.pop(name, None)
     document["components"]["schemas"] = dict(sorted(schemas.items()))
     return document
+
+
+def _lock(operation: dict[str, Any], scope: Scope, model: type[BaseModel] | None) -> None:
+    """Say what the operation demands, and how the door refuses: in the protocol of the route."""
+    operation["security"] = [{_SCHEME: [scope.value]}]
+    responses = operation["responses"]
+    refusals = (
+        problems(*_DOOR_STATUSES)
+        if model is None
+        else kserve_errors(*_DOOR_STATUSES, model=model.__name__)
+    )
+    for status, response in refusals.items():
+        responses.setdefault(str(status), response)
+    operation["responses"] = dict(sorted(responses.items()))
 
 
 def _correct_422(responses: dict[str, Any]) -> None:

@@ -23,16 +23,21 @@ from service.errors import (
     ClientGoneError,
     DeadlineError,
     Fault,
+    ForbiddenError,
+    HeadTooLargeError,
     InvalidRequestError,
     MediaTypeError,
     NotReadyError,
     OverloadedError,
+    RateLimitedError,
     RequestError,
     TooLargeError,
+    UnauthorizedError,
 )
 from service.faults import query_faults
 from service.kserve.errors import protocol_error
 from service.logs import log_event, log_failure
+from service.request_identity import REQUEST_ID_HEADER, instance_of, request_id_of
 
 _LOGGER = logging.getLogger(__name__)
 
@@ -50,6 +55,11 @@ def install_problem_handlers(app: FastAPI) -> None:
 
 async def _on_request_error(request: Request, error: Exception) -> Response:
     assert isinstance(error, RequestError)
+    return answer_error(request, error)
+
+
+def answer_error(request: Request, error: RequestError) -> Response:
+    """The answer to an error, counted; for what refuses a request before the router has it."""
     answer = ANSWERS[type(error)]
     metrics = services_of(request).metrics
     metrics.count_rejected(answer.slug)
@@ -94,7 +104,10 @@ async def _on_bug(request: Request, _error: Exception) -> Response:
     # The server logs the traceback; the client learns nothing about our insides.
     services_of(request).metrics.count_rejected("bug")
     answer = Answer(500, "bug", "The service failed")
-    return _respond(request, answer, "an unexpected error; the service's log has it", {})
+    # Written outside of what puts the request's id on every other answer.
+    request_id = request_id_of(request.scope)
+    headers = {REQUEST_ID_HEADER: request_id} if request_id else {}
+    return _respond(request, answer, "an unexpected error; the service's log has it", headers)
 
 
 def _detail(error: RequestError, faults: Sequence[Fault]) -> str:
@@ -102,13 +115,20 @@ def _detail(error: RequestError, faults: Sequence[Fault]) -> str:
 
 
 def _headers(error: RequestError) -> dict[str, str]:
-    if isinstance(error, OverloadedError):
+    if isinstance(error, OverloadedError | RateLimitedError):
         return {"Retry-After": str(error.retry_after_s)}
     if isinstance(error, NotReadyError):
         return {"Retry-After": str(_NOT_READY_RETRY_S)}
     if isinstance(error, MediaTypeError):
         return error.headers
-    if isinstance(error, TooLargeError | ClientGoneError):
+    if isinstance(error, UnauthorizedError):
+        # RFC 6750, section 3.1: no error code where no token was presented.
+        error_code = ', error="invalid_token"' if error.presented else ""
+        return {"WWW-Authenticate": f'Bearer realm="rancast"{error_code}'}
+    if isinstance(error, ForbiddenError):
+        challenge = f'Bearer realm="rancast", error="insufficient_scope", scope="{error.scope}"'
+        return {"WWW-Authenticate": challenge}
+    if isinstance(error, TooLargeError | ClientGoneError | HeadTooLargeError):
         # The rest of the body was not read; the connection cannot be used again.
         return {"Connection": "close"}
     return {}
@@ -125,14 +145,18 @@ def _respond(
     path = request.scope["path"].removeprefix(request.scope.get("root_path", ""))
     foreign = protocol_error(path, answer.status, detail, faults)
     if foreign is None:
-        return _problem(answer, detail, headers, faults)
+        return _problem(request, answer, detail, headers, faults)
     return Response(
         foreign.body, status_code=foreign.status, headers=headers, media_type="application/json"
     )
 
 
 def _problem(
-    answer: Answer, detail: str, headers: dict[str, str], faults: Sequence[Fault] = ()
+    request: Request,
+    answer: Answer,
+    detail: str,
+    headers: dict[str, str],
+    faults: Sequence[Fault] = (),
 ) -> Response:
     body: dict[str, Any] = {
         "type": f"urn:rancast:problem:{answer.slug}",
@@ -140,6 +164,9 @@ def _problem(
         "status": answer.status,
         "detail": detail,
     }
+    instance = instance_of(request.scope)
+    if instance:
+        body["instance"] = instance
     if faults:
         body["path"] = faults[0].path
     if len(faults) > 1:

@@ -21,7 +21,11 @@ from service.settings import PREFIX, Settings
 def settings_table() -> str:
     """Every setting: its variable, its default, what it means."""
     rows = ["| variable | default | meaning |", "|---|---|---|"]
-    for name, field in Settings.model_fields.items():
+    # Pydantic puts inherited fields first; for a reader they are the special ones.
+    fields = sorted(
+        Settings.model_fields.items(), key=lambda f: f[0] not in Settings.__annotations__
+    )
+    for name, field in fields:
         rows.append(
             f"| `{PREFIX}{name.upper()}` | {_default(field.default)} | {field.description} |"
         )
@@ -61,6 +65,8 @@ def _default(value: Any) -> str:
     if value is None or value == ():
         return ""
     shown = value.value if isinstance(value, Enum) else value
+    if isinstance(value, tuple):
+        shown = ",".join(value)
     return f"`{str(shown).lower() if isinstance(shown, bool) else shown}`"
 
 

@@ -322,6 +322,11 @@ class Problem(_Out):
     title: str
     status: int
     detail: str
+    instance: str | None = Field(
+        None,
+        description="This very answer: `urn:rancast:request:` and the request's id.",
+        examples=["urn:rancast:request:4bf92f3577b34da6a3ce929d"],
+    )
     path: str | None = Field(
         None,
         description="What is wrong: a JSON Pointer into the body, `query:NAME` or `header:NAME`.",

@@ -2,28 +2,37 @@
 
 from __future__ import annotations
 
+import asyncio
 import errno
 import logging
 import os
 import signal
 import socket
+import ssl
 import sys
+from collections.abc import Sequence
 from types import FrameType
+from typing import cast
 
 import uvicorn
 
 from kpi.store import KpiStore
 from model.predictor import Predictor
+from service.access.exposure import refuse_exposure
+from service.access.reloads import WatchedFiles
+from service.access_log import configure_access_log
 from service.app import create_app
+from service.connections import ConnectionLimits, guarded_protocol
 from service.container import Phase, Services
+from service.descriptors import make_room
 from service.errors import StartupError
 from service.logs import configure_logging, log_event
 from service.settings import Settings
+from service.tls import ServerTls, TlsFiles, TlsFilesError
 
 _LOGGER = logging.getLogger(__name__)
 
 _BACKLOG = 2048
-_KEEP_ALIVE_S = 75
 
 
 def serve(
@@ -41,13 +50,15 @@ def serve(
         store: Used instead of the store that the settings describe.
 
     Returns:
-        The exit code: 0 after an orderly end, 1 where the start failed, 2 where the address or a
-        setting cannot be used.
+        The exit code: 0 after an orderly end, 1 where the start failed, 2 where the address, a
+        setting, a token file or a certificate cannot be used, or anyone could call.
     """
     configure_logging(settings.log_level)
+    configure_access_log(settings.log_level)
     try:
-        listener = _listen(settings.host, settings.port)
-        return _run(settings, listener, predictor, store)
+        tls = _tls(settings)
+        listener = _listen(settings)
+        return _run(settings, listener, tls, predictor, store)
     except StartupError as error:
         # For whoever typed the command; the log may go elsewhere.
         sys.stderr.write(f"rancast: {error}\n")
@@ -57,6 +68,7 @@ def serve(
 def _run(
     settings: Settings,
     listener: socket.socket,
+    tls: ServerTls | None,
     predictor: Predictor | None,
     store: KpiStore | None,
 ) -> int:
@@ -66,21 +78,40 @@ def _run(
         failures.append(error)
         server.should_exit = True
 
+    watched: Sequence[WatchedFiles] = ()
+    if tls is not None:
+        watched = [WatchedFiles("certificate", tls.files.paths, tls)]
     with listener:
-        app = create_app(settings, predictor=predictor, store=store, on_failure=on_failure)
+        app = create_app(
+            settings, predictor=predictor, store=store, on_failure=on_failure, watched=watched
+        )
+        services: Services = app.state.services
+        limits = ConnectionLimits(
+            most_connections=make_room(settings.max_connections),
+            head_s=settings.head_seconds,
+            # Names and values are counted when they are whole; until then, with what is between.
+            most_head_bytes=2 * settings.max_head_bytes,
+        )
         server = _Server(
             uvicorn.Config(
                 app,
+                # The server calls it like the class that it stands for.
+                http=cast("type[asyncio.Protocol]", guarded_protocol(limits, services.metrics)),
                 log_config=None,
                 access_log=False,
                 lifespan="on",
                 server_header=False,
-                timeout_keep_alive=_KEEP_ALIVE_S,
+                # Without it, whoever connects from this machine could name itself as it likes.
+                proxy_headers=bool(settings.trusted_proxies),
+                forwarded_allow_ips=list(settings.trusted_proxies),
+                timeout_keep_alive=settings.keep_alive_seconds,
                 timeout_graceful_shutdown=max(1, round(settings.drain_seconds)),
+                ssl_context_factory=None if tls is None else lambda *_: _context(tls),
             ),
-            app.state.services,
+            services,
         )
-        log_event(_LOGGER, logging.INFO, "listening", address=_address(listener))
+        address = _address(listener, secure=tls is not None)
+        log_event(_LOGGER, logging.INFO, "listening", address=address)
         server.run(sockets=[listener])
     if failures:
         raise failures[0]
@@ -103,8 +134,23 @@ class _Server(uvicorn.Server):
             self._services.move_to(Phase.DRAINING, f"stopping after {signal.Signals(sig).name}")
 
 
-def _listen(host: str, port: int) -> socket.socket:
+def _tls(settings: Settings) -> ServerTls | None:
+    files = TlsFiles.of(settings)
+    if files is None:
+        return None
+    try:
+        return ServerTls(files)
+    except TlsFilesError as error:
+        raise StartupError(str(error), exit_code=2) from error
+
+
+def _context(tls: ServerTls) -> ssl.SSLContext:
+    return tls.context
+
+
+def _listen(settings: Settings) -> socket.socket:
     """A listening socket, so that a taken port is known before anything is loaded."""
+    host, port = settings.host, settings.port
     try:
         family, kind, protocol, _, address = socket.getaddrinfo(
             host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
@@ -114,6 +160,7 @@ def _listen(host: str, port: int) -> socket.socket:
             f"cannot listen on host {host!r}: {error.strerror}; name an address of this machine",
             exit_code=2,
         ) from error
+    refuse_exposure(settings, host, str(address[0]))
     listener = socket.socket(family, kind, protocol)
     try:
         # Lets a restart take the port at once, while connections of the last run linger.
@@ -135,7 +182,7 @@ def _refusal(host: str, port: int, error: OSError) -> str:
     return f"cannot listen on {host} port {port}: {os.strerror(error.errno or 0)}"
 
 
-def _address(listener: socket.socket) -> str:
+def _address(listener: socket.socket, *, secure: bool = False) -> str:
     host, port = listener.getsockname()[:2]
     shown = f"[{host}]" if listener.family is socket.AF_INET6 else host
-    return f"http://{shown}:{port}"
+    return f"{'https' if secure else 'http'}://{shown}:{port}"

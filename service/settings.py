@@ -16,12 +16,13 @@ from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from pydantic import Field, ValidationError, field_validator, model_validator
-from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
+from pydantic_settings import NoDecode, SettingsConfigDict
 
 from model.code_cache import CACHE_VARIABLE, FLAGS_VARIABLE, ISA_VARIABLE
 from model.errors import ModelError
 from model.holidays import check_country
 from model.inference_path import PrecisionChoice
+from service.access.settings import AccessSettings
 from service.budget import PROFILE_BOUNDS, BudgetBounds, BudgetPolicy, Profile
 from service.errors import SettingsError
 from service.timestamps import is_time_zone
@@ -42,7 +43,7 @@ class Compiled(StrEnum):
     OFF = "off"
 
 
-class Settings(BaseSettings):
+class Settings(AccessSettings):
     """What an operator can choose; frozen once made."""
 
     model_config = SettingsConfigDict(env_prefix=PREFIX, frozen=True, extra="forbid")

@@ -77,6 +77,13 @@ def protocol_error(
     return None
 
 
+def error_model(path: str) -> type[BaseModel] | None:
+    """The shape of errors under a path template, None where the route is our own."""
+    if _is_under(path, _PLAIN):
+        return ErrorText
+    return TimeseriesErrorResponse if _is_under(path, _TYPED) else None
+
+
 def _is_under(path: str, prefixes: Sequence[str]) -> bool:
     return any(path == prefix or path.startswith(prefix + "/") for prefix in prefixes)
 

@@ -41,7 +41,13 @@ async function showStatus() {
   page.status.textContent = health.reason ? `${health.status}: ${health.reason}` : health.status;
   page.status.className = `pill ${health.status === "ready" ? "good" : "bad"}`;
   if (health.status !== "ready" || state.model) return;
-  state.model = await read("v1/model");
+  try {
+    state.model = await read("v1/model");
+  } catch (error) {
+    page.status.textContent = error.message;
+    page.status.className = "pill bad";
+    return;
+  }
   page.model.textContent = `${state.model.name} ${state.model.version}`;
   page.model.title = state.model.digest;
   const longest = state.model.max_horizon;
@@ -194,10 +200,22 @@ function showTabs(cell) {
 }
 
 async function read(path) {
-  const answer = await fetch(path);
+  const answer = await ask(path);
   const body = await answer.json();
   if (!answer.ok) throw new Error(`${body.title ?? answer.status}: ${body.detail ?? ""}`);
   return body;
+}
+
+// With the token of this tab, where the service wants one; whoever gives none is not asked again.
+async function ask(path) {
+  const token = sessionStorage.getItem("token");
+  const answer = await fetch(path, token ? { headers: { Authorization: `Bearer ${token}` } } : {});
+  if (answer.status !== 401 || state.declined) return answer;
+  const given = prompt("This service asks for a token with the scope read:");
+  state.declined = !given;
+  if (!given) return answer;
+  sessionStorage.setItem("token", given.trim());
+  return ask(path);
 }
 
 function same(a, b) {

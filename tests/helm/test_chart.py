@@ -154,6 +154,26 @@ def test_service_selects_the_pods_of_the_deployment(helm: Helm) -> None:
     assert not any("version" in name or "chart" in name for name in selector)
 
 
+def test_the_chart_says_in_words_that_the_service_is_open(helm: Helm) -> None:
+    variables = environment(helm.template())
+    assert (variables["RANCAST_HOST"], variables["RANCAST_OPEN_ACCESS"]) == ("0.0.0.0", "true")
+    assert "RANCAST_TOKEN_FILE" not in variables
+    variables = environment(helm.template({"access": {"open": False}}))
+    assert variables["RANCAST_OPEN_ACCESS"] == "false"
+
+
+def test_a_secret_of_tokens_is_where_the_service_looks_for_it(helm: Helm) -> None:
+    objects = helm.template({"access": {"tokenSecret": "callers", "tokenSecretKey": "file"}})
+    folder, _, name = environment(objects)["RANCAST_TOKEN_FILE"].rpartition("/")
+    (mount,) = [m for m in container(objects)["volumeMounts"] if m["mountPath"] == folder]
+    volumes = {each["name"]: each for each in pod(objects)["volumes"]}
+    assert name == "file"
+    assert mount["readOnly"] is True
+    # A file that is mounted alone, by subPath, would never change.
+    assert "subPath" not in mount
+    assert volumes[mount["name"]]["secret"] == {"secretName": "callers"}
+
+
 def test_settings_become_environment_variables(helm: Helm) -> None:
     settings = {
         "max_cells": 1_000_000,
@@ -244,6 +264,9 @@ def test_names_follow_the_release_and_fit(
         ({"persistence": {"enabled": True, "size": "2 GB"}}, "size"),
         ({"settings": {"MAX_CELLS": 1}}, "MAX_CELLS"),
         ({"settings": {"port": 1}}, "port"),
+        ({"settings": {"open_access": True}}, "open_access"),
+        ({"access": {"open": "yes"}}, "open"),
+        ({"access": {"tokenSecret": "A b"}}, "tokenSecret"),
         ({"settings": {"compiled": False}}, "compiled"),
         ({"compiled": {"image": {"pullPolicy": "Always"}}}, "pullPolicy"),
         ({"compiled": {"timeoutSeconds": 0}}, "timeoutSeconds"),
@@ -275,6 +298,7 @@ def test_notes_say_how_to_reach_the_service_and_what_is_lost(helm: Helm) -> None
     assert notes.returncode == 0, notes.stderr
     assert "port-forward service/r-rancast 8080:8080" in notes.stdout
     assert "Persistence is off" in notes.stdout
+    assert "access.open is true" in notes.stdout
     assert "--container compile" not in notes.stdout
     enabled = ("--set", "persistence.enabled=true,compiled.enabled=true")
     notes = helm.run(*arguments, *enabled)

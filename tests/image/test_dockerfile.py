@@ -129,6 +129,11 @@ def test_every_variable_that_the_image_sets_is_a_setting() -> None:
     assert set(names) <= settings | {CACHE_VARIABLE}
 
 
+def test_image_leaves_it_to_the_operator_who_may_come_in() -> None:
+    # It listens on every address: an image that said so would be open wherever it is published.
+    assert "RANCAST_OPEN_ACCESS" not in (REPOSITORY / "Dockerfile").read_text(encoding="utf-8")
+
+
 def test_what_is_written_belongs_to_the_service() -> None:
     (owned,) = re.findall(r"install -d -o 10001 [^&]*", " ".join(all_of("RUN", FINAL)))
     environment = " ".join(all_of("ENV", FINAL))

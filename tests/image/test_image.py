@@ -93,7 +93,7 @@ def test_attention_runs_in_the_kernel_that_was_built_with_the_image(image: Image
 def serve_script(then: str) -> str:
     """Serves until the shell function `healthy` succeeds and `then` has run."""
     return (
-        f"export RANCAST_PORT={free_port()} HOME=/tmp\n"
+        f"export RANCAST_PORT={free_port()} RANCAST_OPEN_ACCESS=true HOME=/tmp\n"
         "rancast serve & service=$!\n"
         "tries=0\n"
         "until healthy 2>/dev/null; do\n"
@@ -120,6 +120,12 @@ def test_service_becomes_healthy_by_its_own_health_check(image: Image) -> None:
         f'healthy() {{ python3 -c "{check[3]}"; }}\n' + serve_script("echo healthy")
     )
     assert "healthy" in answer.stdout, answer.stdout + answer.stderr
+
+
+def test_service_does_not_start_open_unless_told_so(image: Image) -> None:
+    answer = image.shell("HOME=/tmp rancast serve")
+    assert answer.returncode == 2, answer.stdout + answer.stderr
+    assert "RANCAST_OPEN_ACCESS=true" in answer.stderr
 
 
 def test_compiler_compiles_unless_told_otherwise(compiler_image: Image) -> None:

@@ -16,6 +16,7 @@ from tests.service.fakes import RepeatLast
 @pytest.fixture(autouse=True)
 def logging_stays_as_it_was(monkeypatch):
     monkeypatch.setattr(server, "configure_logging", lambda _: None)
+    monkeypatch.setattr(server, "configure_access_log", lambda _: None)
 
 
 def test_a_port_in_use_is_one_clear_line_and_exit_code_2(capsys):
@@ -30,7 +31,8 @@ def test_a_port_in_use_is_one_clear_line_and_exit_code_2(capsys):
 
 
 def test_a_host_that_is_not_ours_is_one_clear_line_and_exit_code_2(capsys):
-    assert serve(Settings(host="192.0.2.1", port=0), predictor=RepeatLast()) == 2
+    settings = Settings(host="192.0.2.1", port=0, open_access=True)
+    assert serve(settings, predictor=RepeatLast()) == 2
     (line,) = capsys.readouterr().err.splitlines()
     assert "192.0.2.1" in line
 
@@ -38,6 +40,30 @@ def test_a_host_that_is_not_ours_is_one_clear_line_and_exit_code_2(capsys):
 def test_a_host_that_is_no_host_is_one_clear_line_and_exit_code_2(capsys):
     assert serve(Settings(host="256.1.1.1.", port=0), predictor=RepeatLast()) == 2
     assert "cannot listen on host" in capsys.readouterr().err
+
+
+def test_a_host_that_anyone_may_reach_needs_a_lock_or_the_word_of_the_operator(capsys):
+    assert serve(Settings(host="0.0.0.0", port=0), predictor=RepeatLast()) == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert "everyone who reaches 0.0.0.0" in line
+    for mend in ("RANCAST_TOKEN_FILE", "RANCAST_TLS_CLIENT_CA", "RANCAST_OPEN_ACCESS=true"):
+        assert mend in line
+
+
+def test_a_token_file_that_cannot_be_used_ends_the_process_with_2(tmp_path, capsys):
+    path = tmp_path / "tokens"
+    path.write_text("dashboard read hunter2\n")
+    assert serve(Settings(port=0, token_file=path), predictor=RepeatLast()) == 2
+    shown = capsys.readouterr().err
+    assert f"line 1 of the token file {path}" in shown
+    assert "RANCAST_TOKEN_FILE" in shown
+    assert "hunter2" not in shown
+
+
+def test_a_certificate_that_is_missing_ends_the_process_with_2(tmp_path, capsys):
+    settings = Settings(port=0, tls_certificate=tmp_path / "none.pem")
+    assert serve(settings, predictor=RepeatLast()) == 2
+    assert "none.pem (RANCAST_TLS_CERTIFICATE)" in capsys.readouterr().err
 
 
 def test_a_start_that_fails_ends_the_process_with_1(tmp_path, capsys):
@@ -58,12 +84,14 @@ def test_a_catalogue_that_cannot_be_used_ends_the_process_with_2(tmp_path, capsy
 )
 def test_the_address_is_shown_as_it_can_be_opened(family, host, shown):
     try:
-        listener = server._listen(host, 0)
+        listener = server._listen(Settings(host=host, port=0))
     except StartupError:
         pytest.skip(f"this machine has no address {host}")
     with listener:
         assert listener.family is family
         assert server._address(listener).startswith(shown)
+        secure = shown.replace("http:", "https:")
+        assert server._address(listener, secure=True).startswith(secure)
 
 
 def test_the_first_signal_drains_and_the_second_ends_at_once():

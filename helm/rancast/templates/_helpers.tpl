@@ -68,6 +68,12 @@ JSON, because it would otherwise be written as 1e+06 from a million on. */}}
 env:
   - name: RANCAST_HOST
     value: "0.0.0.0"
+  - name: RANCAST_OPEN_ACCESS
+    value: {{ .Values.access.open | quote }}
+  {{- if .Values.access.tokenSecret }}
+  - name: RANCAST_TOKEN_FILE
+    value: {{ include "rancast.tokenDirectory" . }}/{{ .Values.access.tokenSecretKey }}
+  {{- end }}
   - name: RANCAST_PORT
     value: {{ .Values.containerPort | quote }}
   - name: RANCAST_JOURNAL_PATH
@@ -90,6 +96,11 @@ env:
 envFrom:
   {{- toYaml . | nindent 2 }}
 {{- end }}
+{{- end -}}
+
+{{/* Where the secret of tokens is mounted; as a folder, so that a changed secret arrives. */}}
+{{- define "rancast.tokenDirectory" -}}
+/etc/rancast/tokens
 {{- end -}}
 
 {{/* Where machine code lies in the image. */}}

@@ -13,6 +13,7 @@ from kpi.catalogue import load_catalogue
 from model import native_tokens
 from model.attention.native import Kernel
 from model.code_cache import CACHE_VARIABLE
+from service.codecs.native.library import Library
 from service.offline.cli import examine_machine
 from service.offline.doctor import Trouble, examine
 from tests.conftest import REPOSITORY
@@ -29,6 +30,8 @@ def test_a_sound_machine_has_its_code_and_its_speed_named(monkeypatch, compiled_
     monkeypatch.setenv("RANCAST_PRECISION", "float32")
     tokens = native_tokens.Library(lambda *_: 0, "native, from somewhere")
     monkeypatch.setattr("service.offline.doctor.native_tokens.load", lambda: tokens)
+    cutter = Library(lambda *_: 0, lambda *_: 0, "native, from somewhere else")
+    monkeypatch.setattr("service.offline.doctor.load_cutter", lambda: cutter)
     found = findings(compiled_tiny.file)
     assert {each.trouble for each in found.values()} == {Trouble.NONE}
     assert found["tokens"].words == "native, from somewhere"

@@ -1,0 +1,1 @@
+"""Who may ask what, how often: tokens, scopes, rate limits, and the door that applies them."""

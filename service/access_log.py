@@ -1,0 +1,143 @@
+"""One line of JSON a request, on standard output; and the request's id on its answer.
+
+No header of a request and no query enters a line, so no token can. Everything that is not ASCII is
+escaped, so nothing that a client sends can forge a line.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import sys
+from datetime import UTC, datetime
+from typing import TextIO
+
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from service.clock import Clock
+from service.request_identity import (
+    REQUEST_ID_HEADER,
+    RequestIdentity,
+    identify,
+    keep_identity,
+)
+
+LOGGER_NAME = "rancast.access"
+# Asked every few seconds by machines; logged at level debug.
+QUIET_PATHS = (
+    "/healthz",
+    "/readyz",
+    "/metrics",
+    "/v2/health/",
+    "/ric/v1/health/",
+    "/ric/v1/metrics",
+)
+_FAILED = 500
+_CLIENT_GONE = 499
+_ID_HEADER = REQUEST_ID_HEADER.lower().encode()
+_TRACE_HEADER = b"traceparent"
+_UNMATCHED = "unmatched"
+
+
+def configure_access_log(level: str, stream: TextIO | None = None) -> None:
+    """Write access lines to `stream` (standard output by default), apart from the events' log."""
+    handler = logging.StreamHandler(stream or sys.stdout)
+    handler.setFormatter(logging.Formatter("%(message)s"))
+    logger = logging.getLogger(LOGGER_NAME)
+    logger.handlers = [handler]
+    logger.propagate = False
+    logger.setLevel(level.upper())
+
+
+class AccessLog:
+    """Identifies each request, names it on its answer, and logs it once it is answered.
+
+    Args:
+        app: What answers.
+        clock: Times and dates the lines.
+        enabled: Whether lines are written; requests are identified all the same.
+    """
+
+    def __init__(self, app: ASGIApp, clock: Clock, *, enabled: bool) -> None:
+        self._app = app
+        self._clock = clock
+        self._enabled = enabled
+        self._logger = logging.getLogger(LOGGER_NAME)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Run the application with the identity in the scope."""
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        identity = identify(scope["headers"])
+        keep_identity(scope, identity)
+        level = logging.DEBUG if scope["path"].startswith(QUIET_PATHS) else logging.INFO
+        if self._enabled and self._logger.isEnabledFor(level):
+            await self._logged(scope, receive, send, identity, level)
+            return
+
+        async def send_named(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                _name(message, identity)
+            await send(message)
+
+        await self._app(scope, receive, send_named)
+
+    async def _logged(
+        self, scope: Scope, receive: Receive, send: Send, identity: RequestIdentity, level: int
+    ) -> None:
+        # The path as it came; what routes by another form of it changes the scope.
+        path = scope["path"]
+        arrival_s = self._clock.monotonic_s()
+        bytes_in = bytes_out = 0
+        status = 0
+
+        async def receive_counted() -> Message:
+            nonlocal bytes_in
+            message = await receive()
+            bytes_in += len(message.get("body", b""))
+            return message
+
+        async def send_counted(message: Message) -> None:
+            nonlocal bytes_out, status
+            if message["type"] == "http.response.start":
+                status = message["status"]
+                _name(message, identity)
+            else:
+                bytes_out += len(message.get("body", b""))
+            await send(message)
+
+        failed = True
+        try:
+            await self._app(scope, receive_counted, send_counted)
+            failed = False
+        finally:
+            client = scope.get("client")
+            line = {
+                "ts": _stamp(self._clock.now_ms()),
+                "method": scope["method"],
+                "route": getattr(scope.get("route"), "path", _UNMATCHED),
+                "path": path,
+                "status": status or (_FAILED if failed else _CLIENT_GONE),
+                "duration_ms": round((self._clock.monotonic_s() - arrival_s) * 1000, 3),
+                "bytes_in": bytes_in,
+                "bytes_out": bytes_out,
+                "client": client[0] if client else None,
+                "token": identity.token_name,
+                "request_id": identity.request_id,
+                "trace_id": None if identity.trace is None else identity.trace.trace_id,
+            }
+            self._logger.log(level, json.dumps(line, separators=(",", ":")))
+
+
+def _name(message: Message, identity: RequestIdentity) -> None:
+    """Put the request's id, and the trace where there is one, on the head of an answer."""
+    headers = [*message.get("headers", ()), (_ID_HEADER, identity.request_id.encode())]
+    if identity.trace is not None:
+        headers.append((_TRACE_HEADER, identity.trace.header))
+    message["headers"] = headers
+
+
+def _stamp(now_ms: int) -> str:
+    stamp = datetime.fromtimestamp(now_ms / 1000, UTC).isoformat(timespec="milliseconds")
+    return stamp.replace("+00:00", "Z")
