@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 from model import tokens
 from model.calendar import CALENDAR_WIDTH
-from model.code_cache import CACHE_VARIABLE
+from model.code_cache import CACHE_VARIABLE, ISA_VARIABLE
 from model.config import COPY_CANDIDATES, TOKEN_INPUTS, ForecasterConfig
 from model.native_tokens import build_tokens, library, load, tokeniser
 from model.planned import planned_part, planned_width
@@ -183,7 +183,8 @@ def run_python(program: str, **environment: str) -> str:
         ({CACHE_VARIABLE: "/nonexistent"}, "is not built"),
     ],
 )
-def test_without_the_library_torch_answers_and_one_line_says_why(environment, words):
+def test_without_the_library_torch_answers_and_one_line_says_why(environment, words, monkeypatch):
+    monkeypatch.delenv(ISA_VARIABLE, raising=False)
     program = (
         "import logging, sys; logging.basicConfig(level='INFO', stream=sys.stdout)\n"
         "from model.native_tokens import load; load(); load()"
@@ -194,6 +195,7 @@ def test_without_the_library_torch_answers_and_one_line_says_why(environment, wo
 
 
 def test_a_library_that_others_may_change_is_not_loaded(tmp_path, monkeypatch):
+    monkeypatch.delenv(ISA_VARIABLE, raising=False)
     path = tmp_path / library.token_library().file_name
     path.write_bytes(b"")
     path.chmod(0o666)
@@ -202,6 +204,7 @@ def test_a_library_that_others_may_change_is_not_loaded(tmp_path, monkeypatch):
 
 
 def test_a_library_that_cannot_be_loaded_says_so(tmp_path, monkeypatch):
+    monkeypatch.delenv(ISA_VARIABLE, raising=False)
     path = tmp_path / library.token_library().file_name
     path.write_bytes(b"no library")
     path.chmod(0o755)
