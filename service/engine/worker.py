@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import os
 import queue
 import threading
 from collections.abc import Callable
@@ -26,20 +25,17 @@ class Worker:
 
     Args:
         name: Of the thread.
-        niceness: How much it gives way to other threads, on Linux: the event loop has to come
-            first, or it could refuse nobody while the model works.
     """
 
-    def __init__(self, name: str, niceness: int = 0) -> None:
+    def __init__(self, name: str) -> None:
         self._name = name
-        self._niceness = niceness
         self._tasks: _Tasks = queue.SimpleQueue()
         self._thread: threading.Thread | None = None
-        self._running: asyncio.Future[Any] | None = None
+        self._pending: set[asyncio.Future[Any]] = set()
         self.deaths = 0
 
     async def call(self, function: Callable[[], Result]) -> Result:
-        """What `function` returns or raises; one call at a time.
+        """What `function` returns or raises; calls are made one after the other.
 
         Raises:
             InferenceError: The thread ended meanwhile, or was given up.
@@ -48,15 +44,15 @@ class Worker:
         future: asyncio.Future[Result] = loop.create_future()
         if self._thread is None:
             self._start(loop)
-        self._running = future
+        self._pending.add(future)
         self._tasks.put((function, future))
         try:
             return await future
         finally:
-            self._running = None
+            self._pending.discard(future)
 
     def give_up(self) -> None:
-        """Wait no longer for the call that runs; it fails, and the next one has a new thread."""
+        """Wait no longer for the call that runs: all fail, and the next one has a new thread."""
         self._fail("the model does not come back")
         self._abandon()
 
@@ -77,9 +73,6 @@ class Worker:
         self._thread.start()
 
     def _work(self, loop: asyncio.AbstractEventLoop, tasks: _Tasks) -> None:
-        if self._niceness and hasattr(os, "setpriority"):
-            with contextlib.suppress(OSError):
-                os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), self._niceness)
         ended_in_order = False
         try:
             while (task := tasks.get()) is not None:
@@ -97,8 +90,9 @@ class Worker:
         self._abandon()
 
     def _fail(self, reason: str) -> None:
-        if self._running is not None and not self._running.done():
-            self._running.set_exception(InferenceError(reason))
+        for future in self._pending:
+            if not future.done():
+                future.set_exception(InferenceError(reason))
 
 
 def _run(

@@ -71,6 +71,24 @@ async def test_a_thread_that_is_ended_from_outside_is_replaced():
     worker.stop()
 
 
+@ends_a_thread
+async def test_calls_that_wait_fail_with_the_one_that_ends_the_thread():
+    worker = Worker("model")
+    gate = threading.Event()
+
+    def end() -> None:
+        gate.wait(30)
+        raise SystemExit
+
+    calls = [asyncio.create_task(worker.call(each)) for each in (end, lambda: None)]
+    await asyncio.sleep(0)
+    gate.set()
+    for call in calls:
+        with pytest.raises(InferenceError):
+            await asyncio.wait_for(call, 30)
+    worker.stop()
+
+
 async def test_a_call_that_is_given_up_fails_and_the_next_has_another_thread():
     worker = Worker("model")
     gate = threading.Event()
