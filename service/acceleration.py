@@ -13,14 +13,18 @@ import logging
 import os
 import signal
 import sys
+from pathlib import Path
 
 from model.errors import ArtifactError, ModelError
 from model.inference_path import PathKind
 from service.container import Services
 from service.engine import Engine
-from service.loading import LoadedModel, ladder_of, precision_of, warm_up_windows
+from service.loading import ladder_of, precision_of
 from service.logs import log_event, log_failure
 from service.metrics import CompilationResult
+from service.models.loader import ModelLoader
+from service.models.registry import Models
+from service.models.served import ServedModel
 from service.settings import Compiled
 
 _LOGGER = logging.getLogger(__name__)
@@ -28,32 +32,41 @@ _STOP_SECONDS = 5.0
 
 
 class Acceleration:
-    """Has the checkpoint of a running service compiled, and lets the code answer then.
+    """Has checkpoints in service compiled, one at a time, and lets the code answer then.
 
     Args:
-        model: What the service runs.
+        loader: Has the engine learn what the code costs.
+        models: Those in service.
         engine: Who answers.
         services: Settings, metrics and catalogue.
     """
 
-    def __init__(self, model: LoadedModel, engine: Engine, services: Services) -> None:
-        self._model = model
+    def __init__(
+        self, loader: ModelLoader, models: Models, engine: Engine, services: Services
+    ) -> None:
+        self._loader = loader
+        self._models = models
         self._engine = engine
         self._services = services
+        self._wanted: asyncio.Queue[ServedModel] = asyncio.Queue()
         self._task: asyncio.Task[None] | None = None
 
-    def start(self) -> None:
-        """Begin in the background, where there is anything to do; `finished` waits for it."""
-        path, settings = self._model.path, self._services.settings
-        if path is not None and path.kind is PathKind.COMPILED:
+    def want(self, model: ServedModel) -> None:
+        """A model is served; once started, see to it that there is compiled code of it."""
+        if model.path is None:
+            return
+        if model.path.kind is PathKind.COMPILED:
             self._services.metrics.count_compilation(CompilationResult.CACHED)
-        if settings.compiled is Compiled.AUTO:
-            self._task = asyncio.create_task(self._run(), name="compilation")
+        if self._services.settings.compiled is Compiled.AUTO:
+            self._wanted.put_nowait(model)
+
+    def start(self) -> None:
+        """Begin in the background; `finished` waits for what is wanted by then."""
+        self._task = asyncio.create_task(self._run(), name="compilation")
 
     async def finished(self) -> None:
         """Wait until there is compiled code, or none is to be expected."""
-        if self._task is not None:
-            await asyncio.wait([self._task])
+        await self._wanted.join()
 
     async def stop(self) -> None:
         """End the compiler, if it still runs."""
@@ -62,8 +75,16 @@ class Acceleration:
             await asyncio.gather(self._task, return_exceptions=True)
 
     async def _run(self) -> None:
+        while True:
+            model = await self._wanted.get()
+            try:
+                await self._see_to(model)
+            finally:
+                self._wanted.task_done()
+
+    async def _see_to(self, model: ServedModel) -> None:
         try:
-            result = await self._accelerate()
+            result = await self._accelerate(model)
         except (ModelError, OSError) as error:
             result = CompilationResult.FAILED
             log_event(_LOGGER, logging.WARNING, "compilation_failed", reason=error)
@@ -73,14 +94,16 @@ class Acceleration:
         if result is not None:
             self._services.metrics.count_compilation(result)
 
-    async def _accelerate(self) -> CompilationResult | None:
+    async def _accelerate(self, model: ServedModel) -> CompilationResult | None:
         """What came of it, None where there was nothing to do."""
         from model.compiled import best_artifact, is_settled
         from model.shared_library import find_compiler
 
-        services, checkpoint = self._services, self._model.checkpoint
+        services, checkpoint = self._services, model.checkpoint
         assert checkpoint is not None  # whatever has a path is made of one
         precision = precision_of(services.settings.precision)
+        if model not in self._models.served:
+            return None
         if await asyncio.to_thread(is_settled, checkpoint, precision):
             return None
         if find_compiler() is None:
@@ -89,7 +112,7 @@ class Acceleration:
             return CompilationResult.UNAVAILABLE
         begun_s = services.clock.monotonic_s()
         log_event(_LOGGER, logging.INFO, "compiling", model=checkpoint.name)
-        await self._compile()
+        await self._compile(model.file)
         artifact = await asyncio.to_thread(best_artifact, checkpoint, precision)
         if artifact is None:
             raise ArtifactError(
@@ -99,8 +122,12 @@ class Acceleration:
         ladder, path = await asyncio.to_thread(
             ladder_of, checkpoint, services.catalogue, artifact, services.settings
         )
-        await self._engine.replace(ladder, warm_up_windows(services.settings.history_steps))
-        services.metrics.show_inference(path)
+        await self._loader.learn(ladder)
+        if model not in self._models.served:
+            return CompilationResult.BUILT
+        self._engine.replace(model.ladder, ladder)
+        model.ladder, model.path = ladder, path
+        services.metrics.show_inference(model.identity, path)
         log_event(
             _LOGGER,
             logging.INFO,
@@ -112,7 +139,7 @@ class Acceleration:
         )
         return CompilationResult.BUILT
 
-    async def _compile(self) -> None:
+    async def _compile(self, file: Path | None) -> None:
         """Run `rancast compile`.
 
         Raises:
@@ -120,7 +147,7 @@ class Acceleration:
         """
         # -P: whatever lies in the working directory is not to be taken for a module.
         process = await asyncio.create_subprocess_exec(
-            *(sys.executable, "-P", "-m", "rancast", "compile", str(self._model.file)),
+            *(sys.executable, "-P", "-m", "rancast", "compile", str(file)),
             *("--precision", self._services.settings.precision.value, "--background"),
             stdin=asyncio.subprocess.DEVNULL,
             stdout=asyncio.subprocess.PIPE,

@@ -33,11 +33,13 @@ from service.routes import (
     cells,
     forecast,
     health,
+    kserve_repository,
     kserve_timeseries,
     kserve_v1,
     kserve_v2,
     metrics,
     model,
+    models,
     observations,
     pages,
     ric,
@@ -107,9 +109,20 @@ def create_app(
     app.state.services = services
     app.state.lifecycle = lifecycle
     app.state.reloads = reloads
-    for routes in (forecast, observations, cells, model, accuracy, health, metrics, ric, pages):
+    for routes in (
+        forecast,
+        observations,
+        cells,
+        model,
+        models,
+        accuracy,
+        health,
+        metrics,
+        ric,
+        pages,
+    ):
         app.include_router(routes.router)
-    for protocol in (kserve_v1, kserve_v2, kserve_timeseries):
+    for protocol in (kserve_v1, kserve_v2, kserve_repository, kserve_timeseries):
         app.include_router(protocol.router)
     install_problem_handlers(app)
     # The last one added is the first to see a request. The door sees the path that the router sees.

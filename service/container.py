@@ -14,9 +14,10 @@ from service.engine import Engine
 from service.errors import NotReadyError
 from service.ingestion import Ingestion
 from service.metrics import Metrics
+from service.models.registry import Models
+from service.models.repository import ModelRepository
 from service.realised.ledger import AccuracyLedger
 from service.room import BodyRoom
-from service.schemas import ModelCard
 from service.series import SeriesLimits
 from service.settings import Settings
 
@@ -36,14 +37,16 @@ class Running:
 
     Attributes:
         engine: Answers forecasts.
+        models: Those in service, by one of which it does.
+        repository: Loads and unloads them.
         ingestion: Takes observations into the store.
-        card: The model card.
         accuracy: Keeps forecasts of stored cells until their observations arrive.
     """
 
     engine: Engine
+    models: Models
+    repository: ModelRepository
     ingestion: Ingestion
-    card: ModelCard
     accuracy: AccuracyLedger
 
 
@@ -90,6 +93,11 @@ class Services:
         if self.running is None or self.phase is not Phase.READY:
             return self.reason
         return None if self.running.engine.is_running else "the engine has stopped"
+
+    @property
+    def model_names(self) -> list[str]:
+        """Names of the models in service; none before the start is over."""
+        return [] if self.running is None else self.running.models.names
 
     def move_to(self, phase: Phase, reason: str = "") -> None:
         """Enter a phase."""

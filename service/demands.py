@@ -15,9 +15,11 @@ from fastapi import Request
 
 from model.predictor import Rung
 from service.budget import BUDGET_HEADER, PRIORITY_HEADER, RUNG_HEADER, Deadline
-from service.container import Services
-from service.engine import Ask, Engine, Priority
+from service.container import Running, Services
+from service.engine import Ask, Priority
 from service.errors import InvalidRequestError
+from service.models.reference import parse_reference
+from service.models.served import ServedModel
 from service.timing import timing_of
 
 Choice = TypeVar("Choice", bound=StrEnum)
@@ -68,19 +70,46 @@ def ask_of(
     return Ask(horizon, tuple(levels), deadline, rung, priority)
 
 
-def check_door(request: Request, services: Services, engine: Engine) -> None:
+def choose_model(running: Running, stated: str | None, path: str) -> ServedModel:
+    """Who answers a request.
+
+    Args:
+        running: For the models in service.
+        stated: NAME or NAME@VERSION, as the request has it; None for whoever answers such requests.
+        path: Where it stood, for an error.
+
+    Raises:
+        InvalidRequestError: It is no name of a model.
+        NotFoundError: It is not served.
+    """
+    if stated is None:
+        return running.models.choose()
+    try:
+        reference = parse_reference(stated)
+    except ValueError as error:
+        raise InvalidRequestError(path, str(error)) from None
+    return running.models.choose(reference)
+
+
+def check_door(request: Request, services: Services, model: ServedModel) -> None:
     """Refuse a request by its headers alone, before its body costs anything.
+
+    Args:
+        request: For its headers.
+        services: For the engine, and the profile's budgets.
+        model: Who will answer, as far as that is known before the body is.
 
     Raises:
         InvalidRequestError: A header makes no sense.
         NotReadyError: The engine starts or stops.
         OverloadedError: The queue is full, or the budget of the header cannot be kept.
     """
+    engine = services.require().engine
     if request.headers.get(BUDGET_HEADER) is None:
         engine.check_permits()  # the body may state any budget
         return
     ask = ask_of(request, services, 1, ())
-    engine.check_door(ask.deadline, ask.least_rung, ask.priority)
+    engine.check_door(model.ladder, ask.deadline, ask.least_rung, ask.priority)
 
 
 def _deadline(

@@ -6,6 +6,7 @@ ServiceError
   InvalidRequestError  a field or parameter with a value that cannot be used (422)
   MalformedBodyError   a body that is not JSON, Arrow or compressed, as it says (400)
   NotFoundError        a cell, a KPI of a cell, or a model that is not held (404)
+  ConflictError        a change that does not go with the models in service (409)
   TooLargeError        a body or a number of series over the limit (413)
   MediaTypeError       a body of another content type (415)
   NotAcceptableError   an answer in no form that the client takes (406)
@@ -83,6 +84,10 @@ class MalformedBodyError(RequestError):
 
 class NotFoundError(RequestError):
     """A cell, or a KPI of a cell, that the store does not hold; a model that is not served."""
+
+
+class ConflictError(RequestError):
+    """A change of the models in service that what is served, or what the file holds, forbids."""
 
 
 class TooLargeError(RequestError):
@@ -218,6 +223,7 @@ ANSWERS: Mapping[type[RequestError], Answer] = MappingProxyType(
         UnauthorizedError: Answer(401, "unauthorized", "A token is needed"),
         ForbiddenError: Answer(403, "forbidden", "The token may not do this"),
         NotFoundError: Answer(404, "unknown", "Not held here"),
+        ConflictError: Answer(409, "conflict", "The models in service do not allow this"),
         TooLargeError: Answer(413, "too_large", "The request is too large"),
         NotAcceptableError: Answer(406, "not_acceptable", "No form of the answer is acceptable"),
         MediaTypeError: Answer(415, "media_type", "The content type is not supported"),

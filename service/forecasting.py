@@ -15,6 +15,7 @@ from service.container import Running, Services
 from service.engine import Answer, Ask
 from service.errors import ClientGoneError, DeadlineError
 from service.metrics import Stage
+from service.models.served import ServedModel
 from service.series import NamedWindow
 from service.timing import timing_of
 
@@ -26,6 +27,7 @@ async def answer_forecast(
     request: Request,
     services: Services,
     running: Running,
+    model: ServedModel,
     named: Sequence[NamedWindow],
     ask: Ask,
     form: AnswerForm = JSON_FORM,
@@ -41,7 +43,7 @@ async def answer_forecast(
         ClientGoneError: The client left; its windows were taken out of the queue.
         InferenceError: The model failed.
     """
-    answer = await forecast_windows(request, running, named, ask)
+    answer = await forecast_windows(request, running, model, named, ask)
     encode = partial(_encode, services, named, answer.forecasts, form)
     body = await write_answer(request, services, running, answer, ask, encode)
     if on_forecasts is not None:
@@ -78,14 +80,20 @@ async def write_answer(
     running.engine.observe_answer(answer)
     if ask.deadline.has_passed(services.clock.monotonic_s()):
         raise DeadlineError(Stage.ENCODE, ask.deadline.budget_ms)
-    services.metrics.count_forecasts(forecast.rung for forecast in answer.forecasts)
+    services.metrics.count_forecasts(
+        answer.forecasts[0].model, (forecast.rung for forecast in answer.forecasts)
+    )
     return body
 
 
 async def forecast_windows(
-    request: Request, running: Running, named: Sequence[NamedWindow], ask: Ask
+    request: Request,
+    running: Running,
+    model: ServedModel,
+    named: Sequence[NamedWindow],
+    ask: Ask,
 ) -> Answer:
-    """What the engine makes of the windows, unless the client leaves.
+    """What a model makes of the windows, unless the client leaves.
 
     Raises:
         OverloadedError: The queue is full, or no rung would be in time.
@@ -95,7 +103,7 @@ async def forecast_windows(
     """
     timing = timing_of(request)
     windows = [one.window for one in named]
-    answer = await _unless_gone(request, running.engine.submit(windows, ask))
+    answer = await _unless_gone(request, running.engine.submit(windows, ask, model.ladder))
     timing.note(Stage.QUEUE, answer.queued_s)
     timing.note(Stage.INFER, answer.inferring_s)
     return answer

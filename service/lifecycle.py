@@ -9,16 +9,22 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable
+from pathlib import Path
 
 from kpi.store import KpiStore
 from model.predictor import Predictor, Rung
+from model.pretrained import find_checkpoint
 from service.acceleration import Acceleration
 from service.container import Phase, Running, Services
 from service.engine import Engine, Ladder, Step
-from service.errors import ServiceError, StartupError
+from service.errors import NotFoundError, ServiceError, StartupError
 from service.ingestion import Ingestion
-from service.loading import LoadedModel, describe, load_model, open_store, warm_up_windows
+from service.loading import describe, open_store, warm_up_windows
 from service.logs import log_event, log_failure
+from service.models.loader import ModelLoader
+from service.models.registry import Models
+from service.models.repository import ModelRepository
+from service.models.served import ServedModel
 from service.realised.exposition import AccuracyCollector
 from service.realised.ledger import AccuracyLedger
 from service.schemas import DEFAULT_LEVELS
@@ -53,6 +59,7 @@ class Lifecycle:
         self._on_failure = on_failure
         self._source: DirectorySource | None = None
         self._acceleration: Acceleration | None = None
+        self._repository: ModelRepository | None = None
         self._start: asyncio.Task[None] | None = None
 
     def begin(self) -> None:
@@ -74,6 +81,8 @@ class Lifecycle:
             await asyncio.gather(self._start, return_exceptions=True)
         if self._acceleration is not None:
             await self._acceleration.stop()
+        if self._repository is not None:
+            await self._repository.stop()
         if self._source is not None:
             await self._source.stop()
         if services.running is not None:
@@ -111,15 +120,24 @@ class Lifecycle:
         if self._store is None:
             self._store = await asyncio.to_thread(open_store, settings, services.catalogue)
         self._announce_store(self._store)
-        model = await self._model()
         engine = Engine(
-            model.ladder,
             clock=clock,
             metrics=services.metrics,
             queue_limit=settings.queue_limit,
+            warm_up=warm_up_windows(settings.history_steps),
             on_stall=self._stalled,
         )
-        await engine.start(warm_up_windows(settings.history_steps))
+        models = Models(services.metrics, settings.routing())
+        loader = ModelLoader(settings, services.catalogue, engine, clock)
+        self._acceleration = Acceleration(loader, models, engine, services)
+        repository = await self._open_models(models, loader, engine)
+        try:
+            default = models.default.identity
+        except NotFoundError as error:
+            raise StartupError(
+                f"RANCAST_DEFAULT_MODEL={settings.default_model}: {error}", exit_code=2
+            ) from error
+        engine.start()
         accuracy = self._ledger(self._store)
         ingestion = Ingestion(
             self._store,
@@ -130,10 +148,7 @@ class Lifecycle:
         )
         services.metrics.watch_store(ingestion.figures)
         services.metrics.watch(AccuracyCollector(accuracy.figures))
-        services.metrics.show_model(model.ladder.identity)
-        if model.path is not None:
-            services.metrics.show_inference(model.path)
-        services.running = Running(engine, ingestion, model.card, accuracy)
+        services.running = Running(engine, models, repository, ingestion, accuracy)
         if settings.ingest_directory is not None:
             self._source = DirectorySource(
                 settings.ingest_directory,
@@ -157,14 +172,14 @@ class Lifecycle:
             _LOGGER,
             logging.INFO,
             "ready",
-            model=model.card.name,
-            version=model.card.version,
-            digest=model.card.digest,
+            model=default.name,
+            version=default.version,
+            digest=default.digest,
+            models=len(models.served),
             seconds=clock.monotonic_s() - begun_s,
         )
-        if model.path is not None:
-            self._acceleration = Acceleration(model, engine, services)
-            self._acceleration.start()
+        repository.start()
+        self._acceleration.start()
 
     def _stalled(self) -> None:
         """The model does not come back: only another process can go on."""
@@ -174,13 +189,37 @@ class Lifecycle:
         if self._on_failure is not None:
             self._on_failure(failure)
 
-    async def _model(self) -> LoadedModel:
+    async def _open_models(
+        self, models: Models, loader: ModelLoader, engine: Engine
+    ) -> ModelRepository:
+        """Load all models that are to be served from the start.
+
+        Raises:
+            StartupError: The base model cannot be used, or the directory cannot be read.
+        """
+        services, settings = self._services, self._services.settings
+        base: Path | None = None
         if self._predictor is not None:
             ladder = Ladder((Step(Rung.FULL, self._predictor),))
-            return LoadedModel(ladder, describe(self._predictor))
-        return await asyncio.to_thread(
-            load_model, self._services.settings, self._services.catalogue
+            await engine.learn(ladder)
+            models.put(ServedModel(ladder, describe(self._predictor)), base=True)
+        else:
+            base = await asyncio.to_thread(find_checkpoint, settings.model_path)
+        assert self._acceleration is not None
+        repository = ModelRepository(
+            models,
+            loader,
+            base=base,
+            directory=settings.models_directory,
+            models_limit=settings.models_limit,
+            poll_seconds=settings.reload_poll_seconds,
+            metrics=services.metrics,
+            clock=services.clock,
+            on_load=self._acceleration.want,
         )
+        self._repository = repository
+        await repository.open()
+        return repository
 
     def _ledger(self, store: KpiStore) -> AccuracyLedger:
         """The ledger of realised accuracy; what it may cost is said before it is spent."""

@@ -6,7 +6,6 @@ Torch and the model are imported here, in the functions, so that nothing of it h
 from __future__ import annotations
 
 import logging
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -23,6 +22,7 @@ from model.predictor import Predictor, Rung
 from service.engine import Ladder, Step
 from service.errors import StartupError
 from service.logs import log_event
+from service.models.served import ServedModel
 from service.schemas import ModelCard
 from service.settings import Compiled, Settings
 
@@ -34,32 +34,22 @@ _LOGGER = logging.getLogger(__name__)
 
 _WARM_UP_STEP_MS = 900_000
 _SHORT_SHARE = 4
+DIGEST_SUFFIX = ".sha256"
+"""Of the file beside a checkpoint that states its digest."""
 
 
-@dataclass(frozen=True, slots=True)
-class LoadedModel:
-    """A ladder, and what is to be said about it.
+def load_model(named: Path | None, settings: Settings, catalogue: Catalogue) -> ServedModel:
+    """Read a checkpoint and try it.
 
-    Attributes:
-        ladder: Answers.
-        card: Where it comes from.
-        path: How it is run, None where that is not known.
-        checkpoint: What it was made of, None for a predictor of another kind.
-        file: Where the checkpoint lies.
-    """
-
-    ladder: Ladder
-    card: ModelCard
-    path: InferencePath | None = None
-    checkpoint: Checkpoint | None = None
-    file: Path | None = None
-
-
-def load_model(settings: Settings, catalogue: Catalogue) -> LoadedModel:
-    """Read the checkpoint, the shipped one where the settings name none.
+    Args:
+        named: Its file, or the name of one that ships; the default one for None.
+        settings: How it is run.
+        catalogue: What each KPI is.
 
     Raises:
-        StartupError: There is none, or it cannot be used.
+        StartupError: There is none, or it cannot be used: its bytes are not those that the file
+            beside it with the suffix `.sha256` states, it was trained with a catalogue of another
+            version, or it fails its self-test.
     """
     import torch
 
@@ -68,8 +58,10 @@ def load_model(settings: Settings, catalogue: Catalogue) -> LoadedModel:
 
     torch.set_num_threads(settings.threads)
     try:
-        file = find_checkpoint(settings.model_path)
+        file = find_checkpoint(named)
         checkpoint = load_checkpoint(file)
+        _check_digest(file, checkpoint.digest)
+        _check_catalogue(checkpoint, catalogue)
         artifact = cached_artifact(checkpoint, settings)
         ladder, path = best_ladder(checkpoint, catalogue, artifact, settings)
     except ModelError as error:
@@ -85,7 +77,51 @@ def load_model(settings: Settings, catalogue: Catalogue) -> LoadedModel:
             ),
         }
     )
-    return LoadedModel(ladder, card, path, checkpoint, file)
+    return ServedModel(ladder, card, path, checkpoint, file)
+
+
+def _check_digest(file: Path, digest: str) -> None:
+    """Hold a checkpoint to the file beside it that states its digest, where there is one.
+
+    That is in the form of `sha256sum`: the digest in hexadecimal, and what follows is a name.
+
+    Raises:
+        CheckpointError: It is another one, or the file cannot be read.
+    """
+    from model.errors import CheckpointError
+
+    stated = file.with_name(f"{file.name}{DIGEST_SUFFIX}")
+    if not stated.exists():
+        return
+    try:
+        words = stated.read_text(encoding="ascii").split()
+    except (OSError, ValueError) as error:
+        raise CheckpointError(
+            f"expected a SHA-256 in {stated}, it cannot be read: {error}"
+        ) from error
+    expected = words[0].lower() if words else ""
+    if digest != f"sha256:{expected}":
+        raise CheckpointError(
+            f"expected {file} to have the SHA-256 {expected!r} that {stated.name} states, got "
+            f"{digest.removeprefix('sha256:')!r}; copy both again"
+        )
+
+
+def _check_catalogue(checkpoint: Checkpoint, catalogue: Catalogue) -> None:
+    """Hold a checkpoint to the catalogue: what a KPI means must not have changed since.
+
+    Raises:
+        CheckpointError: It was trained with a catalogue of another version.
+    """
+    from model.errors import CheckpointError
+
+    if checkpoint.catalogue_version != catalogue.version:
+        raise CheckpointError(
+            f"{checkpoint.name} {checkpoint.version} was trained with version "
+            f"{checkpoint.catalogue_version!r} of the KPI catalogue, and version "
+            f"{catalogue.version!r} is in force; train it again, or serve it with the release that "
+            "it was trained with"
+        )
 
 
 def best_ladder(

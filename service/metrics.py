@@ -1,14 +1,13 @@
-"""Every metric of the service: names, units, buckets and labels in one table.
+"""What the service counts.
 
 Other modules call verbs (`observe_stage("queue", seconds)`) and never touch a counter, so that a
-name or a bucket changes in one place. No label carries a cell's name: with 100,000 cells it would
-make as many series of each family.
+name or a bucket changes in one place, `service.metric_families`.
 """
 
 from __future__ import annotations
 
 from collections import Counter as Tally
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -28,6 +27,30 @@ from prometheus_client.registry import Collector
 from model.inference_path import InferencePath
 from model.predictor import ModelIdentity, Rung
 from service.clock import Clock
+from service.metric_families import (
+    BATCH_SIZE,
+    BUDGET_EXCEEDED,
+    BUDGET_USED,
+    COMPILATIONS,
+    CONNECTIONS_CLOSED,
+    DATA_AGE,
+    FORECASTS,
+    INFERENCE_INFO,
+    INGESTED_FILES,
+    MODEL_INFO,
+    MODEL_SHARE,
+    OBSERVATIONS,
+    QUEUE_DEPTH,
+    REJECTED,
+    RELOADS,
+    REQUEST_DURATION,
+    RUNG_COST,
+    STAGE_DURATION,
+    STORE_BYTES,
+    STORE_CELLS,
+    UNKNOWN_KPIS,
+    Family,
+)
 
 
 class Stage(StrEnum):
@@ -63,179 +86,6 @@ class CompilationResult(StrEnum):
     FAILED = "failed"
 
 
-# Powers of two from half a millisecond: near-RT loops (10 ms to 1 s) get seven buckets, and a bulk
-# request of the non-RT profile still has one.
-SECONDS_BUCKETS = tuple(0.0005 * 2**i for i in range(16))
-# Dense around 1, where a budget is met or missed.
-RATIO_BUCKETS = (
-    0.05,
-    0.1,
-    0.2,
-    0.35,
-    0.5,
-    0.7,
-    0.8,
-    0.9,
-    0.95,
-    1.0,
-    1.05,
-    1.1,
-    1.25,
-    1.5,
-    2.0,
-    4.0,
-)
-BATCH_BUCKETS = (1, 2, 4, 8, 16, 24, 32)
-
-
-@dataclass(frozen=True, slots=True)
-class Family:
-    """One metric family as the operator sees it."""
-
-    name: str
-    kind: str
-    labels: tuple[str, ...]
-    text: str
-    buckets: tuple[float, ...] = ()
-
-
-REQUEST_DURATION = Family(
-    "rancast_request_duration_seconds",
-    "histogram",
-    ("route", "profile"),
-    "Time from a request's arrival to the last byte of its answer.",
-    SECONDS_BUCKETS,
-)
-BUDGET_USED = Family(
-    "rancast_latency_budget_used_ratio",
-    "histogram",
-    ("route", "profile"),
-    "Share of its latency budget that a request used; above 1 it was late.",
-    RATIO_BUCKETS,
-)
-BUDGET_EXCEEDED = Family(
-    "rancast_latency_budget_exceeded_total",
-    "counter",
-    ("profile", "stage"),
-    "Requests whose budget ran out, by the stage they were in.",
-)
-STAGE_DURATION = Family(
-    "rancast_stage_duration_seconds",
-    "histogram",
-    ("stage",),
-    "Time spent in one stage of a request; stage infer counts once a batch.",
-    SECONDS_BUCKETS,
-)
-FORECASTS = Family(
-    "rancast_forecasts_total", "counter", ("rung",), "Series forecast, by the rung that answered."
-)
-REJECTED = Family(
-    "rancast_requests_rejected_total",
-    "counter",
-    ("reason",),
-    "Requests that got an error, by reason.",
-)
-BATCH_SIZE = Family(
-    "rancast_batch_size", "histogram", (), "Windows in one call of the model.", BATCH_BUCKETS
-)
-QUEUE_DEPTH = Family(
-    "rancast_queue_depth", "gauge", (), "Windows that wait for the model or are in it."
-)
-DATA_AGE = Family(
-    "rancast_data_age_seconds",
-    "gauge",
-    (),
-    "Time since the newest stored sample ended; absent while the store is empty.",
-)
-RUNG_COST = Family(
-    "rancast_inference_cost_seconds",
-    "gauge",
-    ("rung", "per"),
-    "What inference is expected to take, by rung: per call, and per thousand samples in it.",
-)
-MODEL_INFO = Family(
-    "rancast_model_info",
-    "gauge",
-    ("name", "version", "digest"),
-    "The model that answers; always 1.",
-)
-INFERENCE_INFO = Family(
-    "rancast_inference_info",
-    "gauge",
-    ("path", "precision", "attention"),
-    "How the model is run: path (eager, compiled), precision of its products, and the attention "
-    "kernel; always 1.",
-)
-COMPILATIONS = Family(
-    "rancast_compilations_total",
-    "counter",
-    ("result",),
-    "Attempts to have compiled code, by result (cached, built, unavailable, failed).",
-)
-INGESTED_FILES = Family(
-    "rancast_ingested_files_total",
-    "counter",
-    ("result",),
-    "Files of the watched directory, by result (ok, failed).",
-)
-OBSERVATIONS = Family(
-    "rancast_observations_total",
-    "counter",
-    ("outcome",),
-    "Observations that arrived: accepted, expired (older than the history) or rejected; merged "
-    "(replaced a value) and late (older than the newest) are counted besides.",
-)
-UNKNOWN_KPIS = Family(
-    "rancast_unknown_kpi_total",
-    "counter",
-    (),
-    "KPI names that the catalogue does not hold, once per arriving batch and name.",
-)
-RELOADS = Family(
-    "rancast_reloads_total",
-    "counter",
-    ("kind", "result"),
-    "Files of tokens or certificates that were read again, by kind and result (ok, failed).",
-)
-CONNECTIONS_CLOSED = Family(
-    "rancast_connections_closed_total",
-    "counter",
-    ("reason",),
-    "Connections that the service closed by itself: full (too many), slow (no whole head in "
-    "time), head_too_large.",
-)
-STORE_CELLS = Family("rancast_store_cells", "gauge", (), "Cells that the store holds.")
-STORE_BYTES = Family(
-    "rancast_store_bytes",
-    "gauge",
-    (),
-    "Memory of the cells, period lengths and KPIs that the store holds, by its stated sizes.",
-)
-
-FAMILIES: tuple[Family, ...] = (
-    REQUEST_DURATION,
-    BUDGET_USED,
-    BUDGET_EXCEEDED,
-    STAGE_DURATION,
-    FORECASTS,
-    REJECTED,
-    BATCH_SIZE,
-    QUEUE_DEPTH,
-    DATA_AGE,
-    RUNG_COST,
-    MODEL_INFO,
-    INFERENCE_INFO,
-    COMPILATIONS,
-    INGESTED_FILES,
-    OBSERVATIONS,
-    UNKNOWN_KPIS,
-    RELOADS,
-    CONNECTIONS_CLOSED,
-    STORE_CELLS,
-    STORE_BYTES,
-)
-
-
 @dataclass(frozen=True, slots=True)
 class StoreFigures:
     """What the metrics show of the store."""
@@ -268,6 +118,7 @@ class Metrics:
         self._queue_depth = _gauge(QUEUE_DEPTH, registry)
         self._rung_cost = _gauge(RUNG_COST, registry)
         self._model_info = _gauge(MODEL_INFO, registry)
+        self._model_share = _gauge(MODEL_SHARE, registry)
         self._inference_info = _gauge(INFERENCE_INFO, registry)
         self._compilations = _counter(COMPILATIONS, registry)
         self._ingested_files = _counter(INGESTED_FILES, registry)
@@ -294,10 +145,10 @@ class Metrics:
         """A budget ran out in this stage."""
         self._budget_exceeded.labels(self._profile, stage).inc()
 
-    def count_forecasts(self, rungs: Iterable[Rung]) -> None:
-        """Series were forecast by these rungs."""
+    def count_forecasts(self, model: ModelIdentity, rungs: Iterable[Rung]) -> None:
+        """Series were forecast by these rungs of a model."""
         for rung, number in Tally(rungs).items():
-            self._forecasts.labels(rung.value).inc(number)
+            self._forecasts.labels(model.name, model.version, rung.value).inc(number)
 
     def count_rejected(self, reason: str) -> None:
         """A request got an error; `reason` comes from the closed list in `service.errors`."""
@@ -311,20 +162,36 @@ class Metrics:
         """This many windows wait for the model or are in it."""
         self._queue_depth.set(windows)
 
-    def show_cost(self, rung: Rung, *, call_s: float, work_s: float) -> None:
-        """A rung is expected to take this long."""
-        self._rung_cost.labels(rung.value, "call").set(call_s)
-        self._rung_cost.labels(rung.value, "kilosample").set(work_s)
+    def show_cost(self, model: ModelIdentity, rung: Rung, *, call_s: float, work_s: float) -> None:
+        """A rung of a model is expected to take this long."""
+        labels = (model.name, model.version, rung.value)
+        self._rung_cost.labels(*labels, "call").set(call_s)
+        self._rung_cost.labels(*labels, "kilosample").set(work_s)
 
     def show_model(self, identity: ModelIdentity) -> None:
-        """This model answers from now on."""
-        self._model_info.clear()
+        """This model is served from now on."""
         self._model_info.labels(identity.name, identity.version, identity.digest).set(1)
 
-    def show_inference(self, path: InferencePath) -> None:
-        """The model is run this way from now on."""
-        self._inference_info.clear()
-        self._inference_info.labels(path.kind.value, path.precision, path.attention).set(1)
+    def show_shares(self, shares: Mapping[ModelIdentity, float]) -> None:
+        """These models answer these shares of the requests that name none."""
+        self._model_share.clear()
+        for identity, share in shares.items():
+            self._model_share.labels(identity.name, identity.version).set(share)
+
+    def show_inference(self, model: ModelIdentity, path: InferencePath) -> None:
+        """A model is run this way from now on."""
+        labels = {"model": model.name, "version": model.version}
+        self._inference_info.remove_by_labels(labels)
+        self._inference_info.labels(
+            *labels.values(), path.kind.value, path.precision, path.attention
+        ).set(1)
+
+    def hide_model(self, identity: ModelIdentity) -> None:
+        """This model is served no more; what it has answered stays counted."""
+        labels = {"model": identity.name, "version": identity.version}
+        self._model_info.remove(identity.name, identity.version, identity.digest)
+        for family in (self._rung_cost, self._inference_info):
+            family.remove_by_labels(labels)
 
     def count_compilation(self, result: CompilationResult) -> None:
         """An attempt to have compiled code ended."""
@@ -343,7 +210,7 @@ class Metrics:
         self._unknown_kpis.inc(number)
 
     def count_reload(self, kind: str, *, usable: bool) -> None:
-        """Files of tokens or certificates changed and were read, or could not be used."""
+        """Files of this kind changed and were read, or could not be used."""
         self._reloads.labels(kind, "ok" if usable else "failed").inc()
 
     def count_closed(self, reason: str) -> None:

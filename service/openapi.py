@@ -20,6 +20,7 @@ from service.kserve.messages import InferRequest
 from service.kserve.timeseries import TimeseriesForecastRequest
 from service.kserve.v1 import PredictRequest
 from service.problems import MEDIA_TYPE
+from service.routes.models import RoutingBody
 from service.routes.responses import kserve_errors, problems
 from service.schemas import ForecastRequest, ObservationsRequest, Problem
 
@@ -28,6 +29,7 @@ _MODELS = (
     ForecastRequest,
     ObservationsRequest,
     Problem,
+    RoutingBody,
     PredictRequest,
     InferRequest,
     TimeseriesForecastRequest,

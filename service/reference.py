@@ -13,7 +13,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
-from service.metrics import FAMILIES
+from service.metric_families import FAMILIES
 from service.realised.exposition import ACCURACY_FAMILIES
 from service.settings import PREFIX, Settings
 

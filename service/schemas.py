@@ -181,6 +181,12 @@ class ForecastOptions(_In):
         "where neither is given.",
         examples=["control"],
     )
+    model: str | None = Field(
+        None,
+        description="Who answers: NAME or NAME@VERSION, as GET /v1/models lists them; the default "
+        "model, or the canary, where it is not given.",
+        examples=["rancast-small@1.0.0"],
+    )
 
 
 class ForecastRequest(ForecastOptions):

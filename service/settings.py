@@ -25,6 +25,8 @@ from model.inference_path import PrecisionChoice
 from service.access.settings import AccessSettings
 from service.budget import PROFILE_BOUNDS, BudgetBounds, BudgetPolicy, Profile
 from service.errors import SettingsError
+from service.models.reference import parse_reference
+from service.models.routing import Routing
 from service.timestamps import is_time_zone
 
 PREFIX = "RANCAST_"
@@ -65,6 +67,26 @@ class Settings(AccessSettings):
         None,
         description="Checkpoint to serve: a file (.safetensors), or the name of one that ships, "
         "unset: rancast-small.",
+    )
+    models_directory: Path | None = Field(
+        None,
+        description="Directory of further checkpoints (.safetensors), at any depth: what appears "
+        "or changes is loaded, what goes is unloaded, without a restart; unset: none.",
+    )
+    models_limit: int = Field(
+        8, ge=1, description="Models in service at a time; a file beyond it is refused."
+    )
+    default_model: str | None = Field(
+        None,
+        description="Who answers requests that name no model: NAME (its highest version) or "
+        "NAME@VERSION; unset: the checkpoint of RANCAST_MODEL_PATH.",
+    )
+    canary_model: str | None = Field(
+        None,
+        description="Who answers a share of them instead: NAME or NAME@VERSION; unset: nobody.",
+    )
+    canary_share: float = Field(
+        0.0, ge=0, le=1, description="That share, from 0 to 1; each request is drawn by itself."
     )
     catalogue_files: Annotated[tuple[Path, ...], NoDecode] = Field(
         (),
@@ -202,6 +224,9 @@ class Settings(AccessSettings):
         "holiday_country",
         "short_context_steps",
         "model_path",
+        "models_directory",
+        "default_model",
+        "canary_model",
         "journal_path",
         "ingest_directory",
         mode="before",
@@ -210,6 +235,13 @@ class Settings(AccessSettings):
     def _blank_is_unset(cls, value: object) -> object:
         # Charts and compose files set a variable to nothing where they mean not to set it.
         return None if value == "" else value
+
+    @field_validator("default_model", "canary_model")
+    @classmethod
+    def _is_reference(cls, value: str | None) -> str | None:
+        if value is not None:
+            parse_reference(value)
+        return value
 
     @field_validator("time_zone")
     @classmethod
@@ -230,7 +262,20 @@ class Settings(AccessSettings):
     @model_validator(mode="after")
     def _bounds_agree(self) -> Settings:
         self.budget_bounds()
+        if self.canary_share > 0 and self.canary_model is None:
+            raise ValueError(
+                f"RANCAST_CANARY_SHARE={self.canary_share:g} has no model: set "
+                "RANCAST_CANARY_MODEL to NAME or NAME@VERSION as well"
+            )
         return self
+
+    def routing(self) -> Routing:
+        """Who answers requests that name no model, as long as nobody changes it."""
+        return Routing(
+            default=None if self.default_model is None else parse_reference(self.default_model),
+            canary=None if self.canary_model is None else parse_reference(self.canary_model),
+            canary_share=self.canary_share,
+        )
 
     def budget_bounds(self) -> BudgetBounds:
         """Default budget and hard bounds: the profile's, with what the operator changed."""

@@ -47,6 +47,7 @@ def compiled_tiny(tmp_path_factory: pytest.TempPathFactory) -> CompiledTiny:
     """Compiled for float32; half a minute, so all processes of a run share it."""
     import torch
 
+    from kpi.catalogue import load_catalogue
     from model.attention.native.library import load
     from model.checkpoint import Checkpoint, load_checkpoint, save_checkpoint
     from model.code_cache import CACHE_VARIABLE
@@ -77,7 +78,8 @@ def compiled_tiny(tmp_path_factory: pytest.TempPathFactory) -> CompiledTiny:
             )
             weights = Forecaster(config).state_dict()
             weights = {name: x + 0.1 * torch.randn_like(x) for name, x in weights.items()}
-            save_checkpoint(Checkpoint("tiny", "0", config, weights, "test"), file)
+            version = load_catalogue().version
+            save_checkpoint(Checkpoint("tiny", "0", config, weights, version), file)
         checkpoint = load_checkpoint(file)
         patch.setenv(CACHE_VARIABLE, str(cache))
         compile_checkpoint(checkpoint, Precision.FLOAT32)

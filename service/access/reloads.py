@@ -52,7 +52,7 @@ class WatchedFiles:
         return changed
 
     def _look(self) -> tuple[object, ...]:
-        return tuple(_fingerprint(path) for path in self.paths)
+        return tuple(fingerprint(path) for path in self.paths)
 
 
 class Reloads:
@@ -104,7 +104,8 @@ class Reloads:
             await self.look()
 
 
-def _fingerprint(path: Path) -> object:
+def fingerprint(path: Path) -> object:
+    """Something that differs once the file has changed; the error's number where there is none."""
     try:
         found = path.stat()
     except OSError as error:

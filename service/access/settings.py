@@ -47,7 +47,9 @@ class AccessSettings(BaseSettings):
         "signed cannot connect. Unset: clients need no certificate.",
     )
     reload_poll_seconds: float = Field(
-        5.0, gt=0, description="Time between two looks at the files of tokens and certificates."
+        5.0,
+        gt=0,
+        description="Time between two looks at the files of tokens, certificates and models.",
     )
     rate_limit_per_second: float | None = Field(
         None,

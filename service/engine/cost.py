@@ -56,6 +56,10 @@ class CostModel:
     """
 
     def __init__(self, measured: Sequence[Measured] = ()) -> None:
+        self.start_from(measured)
+
+    def start_from(self, measured: Sequence[Measured]) -> None:
+        """Forget what was learnt, and begin with these calls."""
         self._line = _line(measured)
         self._factors = (1.0, 1.0)
         self._sums = _Sums()

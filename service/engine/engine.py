@@ -14,13 +14,14 @@ import math
 from collections.abc import Callable, Sequence
 
 from kpi.window import KpiWindow
-from model.predictor import Predictor, Rung
+from model.predictor import Rung
 from service.budget import Deadline
 from service.clock import Clock
 from service.engine.cost import CostModel, Effort, Measured
 from service.engine.job import Answer, Ask, Job, Priority
-from service.engine.ladder import Ladder, Step
+from service.engine.ladder import Ladder
 from service.engine.lane import Lane, expire, fail
+from service.engine.trials import Call, Trials
 from service.engine.worker import Worker
 from service.errors import BudgetError, DeadlineError, NotReadyError, OverloadedError
 from service.metrics import Metrics, Stage
@@ -30,8 +31,6 @@ BATCH_LIMIT = 32
 
 STALL_S = 60.0
 YIELD_S = 0.01
-_TRIAL_WINDOWS = (1, 4, 16)
-_TRIAL_ROUNDS = 2
 # What writing an answer costs until some have been written: a millisecond, and as much for every
 # thousand numbers.
 _FIRST_ANSWERS = tuple(
@@ -40,34 +39,33 @@ _FIRST_ANSWERS = tuple(
 
 
 class Engine:
-    """Answers many requests with one model.
+    """Answers many requests, each by the rungs of one model; several models share its threads.
 
     Args:
-        ladder: The model's rungs.
         clock: The monotonic clock that deadlines follow.
         metrics: Told of stages, batches and the depth of the queue.
         queue_limit: Requests that may wait or run at a time.
-        batch_limit: Windows in one call of the predictor.
+        warm_up: Windows as those to come; what a model costs is learnt on them.
+        batch_limit: Windows in one call of a predictor.
         stall_s: A call that takes longer is given up, and the engine with it.
         on_stall: Told then.
     """
 
     def __init__(
         self,
-        ladder: Ladder,
         *,
         clock: Clock,
         metrics: Metrics,
         queue_limit: int,
+        warm_up: Sequence[KpiWindow],
         batch_limit: int = BATCH_LIMIT,
         stall_s: float = STALL_S,
         on_stall: Callable[[], None] = lambda: None,
     ) -> None:
-        self._ladder = ladder
+        self._trials = Trials(warm_up, batch_limit, clock)
         self._clock = clock
         self._metrics = metrics
         self._queue_limit = queue_limit
-        self._batch_limit = batch_limit
         self._on_stall = on_stall
         self._jobs: set[Job] = set()
         self._answers = CostModel(_FIRST_ANSWERS)
@@ -89,54 +87,46 @@ class Engine:
         self._model_lane, self._baseline_lane = lane("inference"), lane("baseline")
 
     @property
-    def predictor(self) -> Predictor:
-        """Who answers at the best rung."""
-        return self._ladder.predictor
-
-    @property
     def is_running(self) -> bool:
         """Whether requests are accepted and someone works on them."""
         lanes = (self._model_lane, self._baseline_lane)
         return self._accepts and not self._is_stalled and all(lane.is_running for lane in lanes)
 
-    async def start(self, warm_up: Sequence[KpiWindow]) -> None:
-        """Learn what every rung costs on `warm_up`, so that the first request does not pay for it.
-
-        Raises:
-            ModelError: A rung cannot forecast them.
-        """
-        await self._warm(self._ladder, warm_up)
+    def start(self) -> None:
+        """Accept requests from now on."""
         self._model_lane.start()
         self._baseline_lane.start()
         self._accepts = True
 
-    async def replace(self, ladder: Ladder, warm_up: Sequence[KpiWindow]) -> None:
-        """Let another ladder answer what has not been begun, once it has run on `warm_up`.
+    async def learn(self, ladder: Ladder, call: Call | None = None) -> None:
+        """Learn what the rungs of a model cost, so that its first request does not pay for it.
+
+        Args:
+            ladder: The rungs.
+            call: Calls them; by default the threads that will do so later, which keeps requests
+                waiting once the engine is started.
 
         Raises:
-            ModelError: One of its rungs cannot forecast them; the old one goes on.
+            ModelError: A rung cannot forecast the windows.
+            InferenceError: A rung does not come back, or not with a forecast a window.
         """
-        await self._warm(ladder, warm_up)
-        self._ladder = ladder
-        steps = {step.rung: step for step in ladder.steps}
+        for step in ladder.steps:
+            lane = self._lane(step.rung)
+            await self._trials.learn(step, ladder, call or lane.call)
+            lane.show_cost(step)
+
+    def replace(self, old: Ladder, new: Ladder) -> None:
+        """Let another ladder of the same model answer what has not been begun."""
         for lane in (self._model_lane, self._baseline_lane):
             for job in lane.jobs:
-                if not job.taken and job.step.rung in steps:
-                    job.choose(steps[job.step.rung])
+                step = new.step_of(job.step.rung)
+                if job.ladder is old and not job.taken and step is not None:
+                    job.ladder = new
+                    job.choose(step)
 
-    async def _warm(self, ladder: Ladder, windows: Sequence[KpiWindow]) -> None:
-        least, most = ladder.predictor.level_range
-        levels = (least, most) if least < most else (least,)
-        sizes = [size for size in _TRIAL_WINDOWS if size <= self._batch_limit]
-        trials = [[window] * size for size in sizes * _TRIAL_ROUNDS for window in windows]
-        for step in ladder.steps:
-            horizon = step.pass_steps or step.predictor.max_horizon
-            ask = Ask(horizon, levels, Deadline(self._clock.monotonic_s(), math.inf))
-            lane = self._lane(step.rung)
-            await lane.warm(step, trials[: len(windows)], ask)  # what is paid once
-            await lane.warm(step, trials, ask)
-
-    def check_door(self, deadline: Deadline, least_rung: Rung, priority: Priority) -> None:
+    def check_door(
+        self, ladder: Ladder, deadline: Deadline, least_rung: Rung, priority: Priority
+    ) -> None:
         """Refuse a request before it is read, where even the smallest one could not be in time.
 
         Raises:
@@ -146,10 +136,12 @@ class Engine:
         """
         self.check_permits()
         ask = Ask(1, (), deadline, least_rung, priority)
-        self._place(self._job((), ask, self._ladder.steps[0]))
+        self._place(self._job((), ask, ladder))
 
-    def submit(self, windows: Sequence[KpiWindow], ask: Ask) -> asyncio.Future[Answer]:
-        """Accept one request, or refuse it.
+    def submit(
+        self, windows: Sequence[KpiWindow], ask: Ask, ladder: Ladder
+    ) -> asyncio.Future[Answer]:
+        """Accept one request, to be answered by a rung of this ladder, or refuse it.
 
         Cancelling the result takes the request out of the queue. It fails with `DeadlineError` at
         its deadline, whether it still waits or is being worked on, and with `InferenceError` where
@@ -165,7 +157,7 @@ class Engine:
         now_s = self._clock.monotonic_s()
         if ask.deadline.has_passed(now_s):
             raise DeadlineError(Stage.WINDOW, ask.deadline.budget_ms)
-        job = self._job(windows, ask, self._ladder.steps[0])
+        job = self._job(windows, ask, ladder)
         lane = self._place(job)
         job.timer = self._clock.call_at(ask.deadline.expires_s, lambda: expire(job))
         job.result.add_done_callback(lambda _: self._leave(job))
@@ -194,15 +186,16 @@ class Engine:
         await self._model_lane.stop()
         await self._baseline_lane.stop()
 
-    def _job(self, windows: Sequence[KpiWindow], ask: Ask, step: Step) -> Job:
+    def _job(self, windows: Sequence[KpiWindow], ask: Ask, ladder: Ladder) -> Job:
         kpis = sum(len(window.kpis) for window in windows)
         writing = _writing(kpis * ask.horizon * len(ask.levels))
         reserve_s = self._answers.margin_ratio * self._answers.estimate_s(writing)
         return Job(
             ask=ask,
+            ladder=ladder,
             windows=windows,
             due_s=ask.deadline.expires_s - reserve_s,
-            step=step,
+            step=ladder.steps[0],
             result=asyncio.get_running_loop().create_future(),
             queued_s=self._clock.monotonic_s(),
         )
@@ -217,14 +210,14 @@ class Engine:
             BudgetError: None does.
         """
         late_s, own_s = math.inf, math.inf
-        for step in self._ladder.down_to(job.ask.least_rung):
+        for step in job.ladder.down_to(job.ask.least_rung):
             job.choose(step)
             lane = self._lane(step.rung)
             if (late := lane.late_s(job)) <= 0:
                 return lane
             late_s, own_s = min(late_s, late), min(own_s, lane.own_s(job))
-        for step in self._ladder.down_to(job.ask.least_rung):
-            self._lane(step.rung).probe(step.rung)
+        for step in job.ladder.down_to(job.ask.least_rung):
+            self._lane(step.rung).probe(self._trials.smallest(step, job.ladder))
         least = job.ask.least_rung.value
         raise BudgetError(
             f"an answer of rung {least} would come {1000 * late_s:.0f} ms after the budget of "
@@ -235,7 +228,7 @@ class Engine:
 
     def _step_down(self, job: Job) -> bool:
         """Have a job answered by a lesser rung, where it takes one and that is in time."""
-        chosen, steps = job.step, self._ladder.down_to(job.ask.least_rung)
+        chosen, steps = job.step, job.ladder.down_to(job.ask.least_rung)
         rungs = [step.rung for step in steps]
         if chosen.rung not in rungs:
             return False

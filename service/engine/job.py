@@ -12,7 +12,7 @@ from model.predictor import Forecast, Rung
 from service.budget import Deadline
 from service.clock import Timer
 from service.engine.cost import Effort
-from service.engine.ladder import Step
+from service.engine.ladder import Ladder, Step
 
 
 class Priority(StrEnum):
@@ -64,6 +64,7 @@ class Job:
 
     Attributes:
         ask: What it wants.
+        ladder: Whose rungs may answer it.
         windows: All of its windows.
         due_s: When its last forecast has to be there, so that it can still be written.
         step: The rung that was chosen.
@@ -78,6 +79,7 @@ class Job:
     """
 
     ask: Ask
+    ladder: Ladder
     windows: Sequence[KpiWindow]
     due_s: float
     step: Step
@@ -107,7 +109,7 @@ class Job:
     @property
     def kind(self) -> Hashable:
         """Jobs of one kind share calls of the model."""
-        return self.step.rung, self.ask.horizon, self.ask.levels, self.shapes
+        return self.step, self.ask.horizon, self.ask.levels, self.shapes
 
     def take(self, most: int, now_s: float) -> Piece:
         """Its next windows, at most so many."""

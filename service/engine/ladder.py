@@ -7,30 +7,32 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from kpi.window import KpiWindow
 from model.predictor import ModelIdentity, Predictor, Rung
-from service.engine.cost import Effort
+from service.engine.cost import CostModel, Effort
 
 _THOUSAND = 1_000
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Step:
-    """One rung.
+    """One rung of one model; two that look alike are two.
 
     Attributes:
         rung: Its name.
         predictor: Who answers.
         most_steps: Samples of a window that enter it at most; None for all.
         pass_steps: Horizon that it answers in one pass; a longer one takes several. None for any.
+        cost: What it takes, as far as that is known.
     """
 
     rung: Rung
     predictor: Predictor
     most_steps: int | None = None
     pass_steps: int | None = None
+    cost: CostModel = field(default_factory=CostModel)
 
     def shape(self, window: KpiWindow) -> tuple[int, int, int]:
         """Windows of one shape go through the predictor together."""
@@ -47,7 +49,7 @@ class Step:
         return window.steps if self.most_steps is None else min(window.steps, self.most_steps)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Ladder:
     """Rungs of one model, the best first.
 
@@ -82,3 +84,7 @@ class Ladder:
         """The rungs that are no worse than `least`."""
         order = list(Rung)
         return tuple(step for step in self.steps if order.index(step.rung) <= order.index(least))
+
+    def step_of(self, rung: Rung) -> Step | None:
+        """The step of this rung, None where the model has none."""
+        return next((step for step in self.steps if step.rung is rung), None)

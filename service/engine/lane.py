@@ -12,12 +12,12 @@ import math
 from collections.abc import Callable, Sequence
 
 from kpi.window import KpiWindow
-from model.predictor import Forecast, Rung
+from model.predictor import Forecast
 from service.clock import Clock
-from service.engine.cost import CostModel, Measured
 from service.engine.job import Answer, Ask, Job, Piece, Priority
 from service.engine.ladder import Step
-from service.engine.schedule import Costs, Schedule, Slot, effort_of
+from service.engine.schedule import Schedule, Slot, effort_of
+from service.engine.trials import Trial
 from service.engine.worker import Worker
 from service.errors import DeadlineError, InferenceError
 from service.logs import log_failure
@@ -63,20 +63,13 @@ class Lane:
         self._step_down = step_down
         self._stall_s = stall_s
         self._on_stall = on_stall
-        self._costs: dict[Rung, CostModel] = {}
-        self._schedule = Schedule(self._costs, batch_limit)
+        self._schedule = Schedule(batch_limit)
         self._waiting: list[Job] = []
-        self._probes: dict[Rung, tuple[Step, Sequence[KpiWindow], Ask]] = {}
-        self._probe: Rung | None = None
+        self._probe: Trial | None = None
         self._probed_s = -math.inf
         self._free_s = 0.0
         self._work = asyncio.Event()
         self._dispatcher: asyncio.Task[None] | None = None
-
-    @property
-    def costs(self) -> Costs:
-        """What its rungs cost."""
-        return self._costs
 
     @property
     def is_running(self) -> bool:
@@ -99,22 +92,6 @@ class Lane:
             await asyncio.gather(self._dispatcher, return_exceptions=True)
         self._worker.stop()
 
-    async def warm(self, step: Step, trials: Sequence[Sequence[KpiWindow]], ask: Ask) -> None:
-        """Run a rung on trials, each in one call, and learn what it costs.
-
-        Raises:
-            ModelError: The predictor fails; the rung costs what it did before then.
-        """
-        measured: list[Measured] = []
-        for windows in trials:
-            begun_s = self._clock.monotonic_s()
-            await self._call(step, windows, ask)
-            duration_s = self._clock.monotonic_s() - begun_s
-            measured.append(Measured(step.effort(windows, ask.horizon), duration_s))
-        self._costs[step.rung] = CostModel(measured)
-        self._probes[step.rung] = (step, trials[0], ask)
-        self._show_cost(step.rung)
-
     def late_s(self, job: Job) -> float:
         """By how much a job, or one that is due after it, would be late; 0 or less where none is.
 
@@ -133,7 +110,7 @@ class Lane:
         """What a job takes where nothing else is to be done."""
         return self._schedule.own_s(job)
 
-    def probe(self, rung: Rung) -> None:
+    def probe(self, trial: Trial) -> None:
         """Measure a rung again, where nothing waits; it was refused to a request.
 
         Where it is believed too slow for every request, nothing else would ever show otherwise.
@@ -142,7 +119,7 @@ class Lane:
         if self._waiting or self._free_s > now_s or now_s < self._probed_s + _PROBE_INTERVAL_S:
             return
         self._probed_s = now_s
-        self._probe = rung
+        self._probe = trial
         self._work.set()
 
     def put(self, job: Job) -> None:
@@ -214,12 +191,12 @@ class Lane:
 
     async def _run(self, pieces: Sequence[Piece]) -> None:
         job, effort = pieces[0].job, effort_of(pieces)
-        cost = self._costs[job.step.rung]
+        cost = job.step.cost
         windows = [window for piece in pieces for window in piece.windows]
         begun_s = self._clock.monotonic_s()
         self._free_s = begun_s + cost.estimate_s(effort)
         try:
-            forecasts = await self._call(job.step, windows, job.ask)
+            forecasts = await self.call(job.step, windows, job.ask)
         except Exception as error:
             await self._contain(pieces, error)
             return
@@ -228,23 +205,29 @@ class Lane:
         self._metrics.observe_stage(Stage.INFER, spent_s)
         self._metrics.observe_batch(len(windows))
         cost.observe(effort, spent_s)
-        self._show_cost(job.step.rung)
+        self.show_cost(job.step)
         self._deliver(pieces, forecasts)
 
-    async def _run_probe(self, rung: Rung) -> None:
+    async def _run_probe(self, trial: Trial) -> None:
         self._probe = None
-        step, windows, ask = self._probes[rung]
+        step = trial.step
         begun_s = self._clock.monotonic_s()
         try:
-            await self._call(step, windows, ask)
+            await self.call(step, trial.windows, trial.ask)
         except Exception as error:
-            log_failure(_LOGGER, "probe_failed", error, rung=rung.value)
+            log_failure(_LOGGER, "probe_failed", error, rung=step.rung.value)
             return
         spent_s = self._clock.monotonic_s() - begun_s
-        self._costs[rung].observe(step.effort(windows, ask.horizon), spent_s)
-        self._show_cost(rung)
+        step.cost.observe(step.effort(trial.windows, trial.ask.horizon), spent_s)
+        self.show_cost(step)
 
-    async def _call(self, step: Step, windows: Sequence[KpiWindow], ask: Ask) -> list[Forecast]:
+    async def call(self, step: Step, windows: Sequence[KpiWindow], ask: Ask) -> list[Forecast]:
+        """Have a rung forecast windows on the lane's thread.
+
+        Raises:
+            ModelError: It cannot forecast them.
+            InferenceError: It does not come back, or not with a forecast a window.
+        """
         watch = self._clock.call_at(self._clock.monotonic_s() + self._stall_s, self._stalled)
         try:
             forecasts = await self._worker.call(
@@ -289,9 +272,11 @@ class Lane:
         log_failure(_LOGGER, "inference_failed", error, windows=len(pieces[0].windows))
         fail(job, InferenceError(f"the model failed: {type(error).__name__}"))
 
-    def _show_cost(self, rung: Rung) -> None:
-        cost = self._costs[rung]
-        self._metrics.show_cost(rung, call_s=cost.call_s, work_s=cost.work_s)
+    def show_cost(self, step: Step) -> None:
+        """Tell the metrics what a rung costs."""
+        self._metrics.show_cost(
+            step.predictor.identity, step.rung, call_s=step.cost.call_s, work_s=step.cost.work_s
+        )
 
 
 def expire(job: Job) -> None:

@@ -11,14 +11,11 @@ late.
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass
 
-from model.predictor import Rung
 from service.engine.cost import CostModel, Effort
 from service.engine.job import Job, Piece, Priority
-
-Costs = Mapping[Rung, CostModel]
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,12 +42,10 @@ class Schedule:
     """Works times out from what calls cost.
 
     Args:
-        costs: By rung.
         batch_limit: Windows in one call.
     """
 
-    def __init__(self, costs: Costs, batch_limit: int) -> None:
-        self._costs = costs
+    def __init__(self, batch_limit: int) -> None:
         self._batch_limit = batch_limit
 
     def slots(self, jobs: Iterable[Job], free_s: float) -> list[Slot]:
@@ -66,7 +61,7 @@ class Schedule:
         slots: list[Slot] = []
         now_s = free_s
         for job in sorted(jobs, key=_urgency):
-            cost, windows = self._costs[job.step.rung], job.windows_left
+            cost, windows = job.step.cost, job.windows_left
             spare = room.get(job.kind, 0)
             calls = -(-max(0, windows - spare) // self._batch_limit)
             room[job.kind] = spare + calls * self._batch_limit - windows
@@ -78,10 +73,10 @@ class Schedule:
         """What a job takes where nothing else is to be done."""
         calls = -(-job.windows_left // self._batch_limit)
         effort = Effort(job.left.work, calls * job.left.calls)
-        return self._costs[job.step.rung].estimate_s(effort)
+        return job.step.cost.estimate_s(effort)
 
     def _reserve_s(self, job: Job) -> float:
-        cost, windows = self._costs[job.step.rung], job.windows_left
+        cost, windows = job.step.cost, job.windows_left
         if not windows:
             return 0.0
         work = job.left.work / windows * min(windows, self._batch_limit)
@@ -105,7 +100,7 @@ class Schedule:
             now_s: When the call begins.
             longest_s: A call should not take longer, as far as one window allows.
         """
-        cost = self._costs[head.step.rung]
+        cost = head.step.cost
         limit = self._affordable(head, cost, longest_s)
         pieces = [head.take(limit, now_s)]
         effort, due_s = pieces[0].effort, head.due_s
@@ -129,7 +124,7 @@ class Schedule:
     def _piece_s(self, job: Job) -> float:
         windows = min(job.windows_left, self._batch_limit)
         work = job.left.work * windows / max(1, job.windows_left)
-        cost = self._costs[job.step.rung]
+        cost = job.step.cost
         return cost.margin_ratio * cost.estimate_s(Effort(work, job.left.calls))
 
     def _affordable(self, job: Job, cost: CostModel, longest_s: float) -> int:

@@ -77,6 +77,7 @@ class Worker:
         try:
             while (task := tasks.get()) is not None:
                 _run(loop, *task)
+                task = None  # or a model that is unloaded would live until the next call
             ended_in_order = True
         finally:
             if not ended_in_order:

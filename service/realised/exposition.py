@@ -12,7 +12,7 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metri
 from prometheus_client.registry import Collector
 
 from service.answers import level_key
-from service.metrics import Family
+from service.metric_families import Family
 from service.realised.ledger import LedgerFigures, Statement
 from service.realised.scores import ScoreRow
 

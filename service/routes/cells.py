@@ -27,7 +27,7 @@ from service.bodies import JSON_MEDIA_TYPE
 from service.checks import check_horizon, check_levels, parse_levels
 from service.codecs.answer_forms import answer_form
 from service.container import services_of
-from service.demands import Stated, ask_of, check_door
+from service.demands import Stated, ask_of, check_door, choose_model
 from service.engine import Priority
 from service.errors import InvalidRequestError, NotFoundError
 from service.forecasting import answer_forecast
@@ -104,6 +104,12 @@ class ForecastQuery(_Selection):
     budget_ms: float | None = Field(None, description="Latency budget from arrival to answer.")
     minimum_rung: Rung | None = Field(None, description="Least rung that is an answer.")
     priority: Priority | None = Field(None, description="Whose answer waits for whose.")
+    model: str | None = Field(
+        None,
+        description="Who answers: NAME or NAME@VERSION; the default model, or the canary, where it "
+        "is not given.",
+        examples=["rancast-small@1.0.0"],
+    )
 
 
 class SamplesQuery(_Selection):
@@ -195,9 +201,10 @@ async def forecast(
     """Answer from the store."""
     services = services_of(request)
     running = services.require()
-    predictor = running.engine.predictor
+    model = choose_model(running, query.model, "query:model")
+    predictor = model.predictor
     form = answer_form(request)
-    check_door(request, services, running.engine)
+    check_door(request, services, model)
     horizon = (
         min(_DEFAULT_HORIZON, predictor.max_horizon) if query.horizon is None else query.horizon
     )
@@ -227,7 +234,7 @@ async def forecast(
         )
     named = replace(named, window=replace(named.window, country=country))
     return await answer_forecast(
-        request, services, running, [named], ask, form, on_forecasts=running.accuracy.keep
+        request, services, running, model, [named], ask, form, on_forecasts=running.accuracy.keep
     )
 
 

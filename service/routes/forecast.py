@@ -13,7 +13,7 @@ from service.checks import check_horizon, check_levels
 from service.codecs.answer_forms import answer_form
 from service.codecs.requests import read_forecast
 from service.container import services_of
-from service.demands import Stated, ask_of, check_door
+from service.demands import Stated, ask_of, check_door, choose_model
 from service.forecasting import answer_forecast
 from service.metrics import Stage
 from service.routes.responses import arrow_answer, histories_body, problems
@@ -67,12 +67,13 @@ async def forecast(
     running = services.require()
     form = answer_form(request)
     with services.room.visit() as visit:
-        check_door(request, services, running.engine)
+        check_door(request, services, running.models.default)
         options, histories = await read_forecast(request, services, visit)
         stated = Stated(options.budget_ms, options.minimum_rung, options.priority)
         ask = ask_of(request, services, options.horizon, options.quantiles, stated)
-        check_horizon(options.horizon, running.engine.predictor, "/horizon")
-        check_levels(options.quantiles, running.engine.predictor, "/quantiles")
+        model = choose_model(running, options.model, "/model")
+        check_horizon(options.horizon, model.predictor, "/horizon")
+        check_levels(options.quantiles, model.predictor, "/quantiles")
         arguments = (
             services.limits,
             services.catalogue,
@@ -84,4 +85,4 @@ async def forecast(
                 named = histories.windows(*arguments)
             else:
                 named = await asyncio.to_thread(histories.windows, *arguments)
-        return await answer_forecast(request, services, running, named, ask, form)
+        return await answer_forecast(request, services, running, model, named, ask, form)

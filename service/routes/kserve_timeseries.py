@@ -23,7 +23,7 @@ from service.kserve.timeseries import (
     response_text,
     to_series,
 )
-from service.models import find_model, served_models
+from service.models.reference import ModelReference
 from service.routes.forecast import BudgetHeader
 from service.routes.responses import json_body, kserve_errors
 
@@ -38,7 +38,7 @@ router = APIRouter(tags=["KServe time series"])
 )
 async def timeseries_models(request: Request) -> list[str]:
     """The names."""
-    return sorted({running.card.name for running in served_models(services_of(request))})
+    return services_of(request).model_names
 
 
 @router.post(
@@ -54,13 +54,14 @@ async def timeseries_models(request: Request) -> list[str]:
 async def timeseries_forecast(request: Request, _budget: BudgetHeader = None) -> Response:
     """Answer from the time series alone."""
     services = services_of(request)
-    check_door(request, services, services.require().engine)
+    running = services.require()
+    check_door(request, services, running.models.default)
     with services.room.visit() as visit:
         body = await read_decoded(
             request, services, visit, partial(decode_json, model=TimeseriesForecastRequest)
         )
-        running = find_model(services, body.model)
-        predictor = running.engine.predictor
+        chosen = running.models.choose(ModelReference(body.model))
+        predictor = chosen.predictor
         options = body.options
         check_horizon(options.horizon, predictor, "/options/horizon")
         check_levels(options.quantiles or (), predictor, "/options/quantiles")
@@ -75,10 +76,10 @@ async def timeseries_forecast(request: Request, _budget: BudgetHeader = None) ->
             Stated(options.budget_ms),
             lambda name: f"/options/{name}",
         )
-        answer = await forecast_windows(request, running, named, ask)
+        answer = await forecast_windows(request, running, chosen, named, ask)
         encode = partial(
             response_text,
-            running.card.name,
+            chosen.identity.name,
             body,
             answer.forecasts,
             now_ms=services.clock.now_ms(),

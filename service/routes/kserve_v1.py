@@ -1,4 +1,4 @@
-"""KServe V1: `/v1/models` and `POST /v1/models/{model}:predict`."""
+"""KServe V1: `/v1/models/{model}` and `POST /v1/models/{model}:predict`."""
 
 from __future__ import annotations
 
@@ -19,7 +19,6 @@ from service.errors import NotReadyError
 from service.forecasting import forecast_windows, write_answer
 from service.kserve.series import windows_of
 from service.kserve.v1 import (
-    ModelNames,
     ModelReadiness,
     PredictParameters,
     PredictRequest,
@@ -29,7 +28,7 @@ from service.kserve.v1 import (
     predictions_text,
     to_series,
 )
-from service.models import find_model, served_models
+from service.models.reference import ModelReference
 from service.routes.forecast import BudgetHeader
 from service.routes.model_path import ModelName
 from service.routes.responses import json_body, kserve_errors
@@ -74,18 +73,6 @@ class PredictQuery(BaseModel):
 
 
 @router.get(
-    "/v1/models",
-    summary="List the models",
-    description="Names of the models that are served; none while the service starts.",
-    response_model=ModelNames,
-)
-async def models(request: Request) -> ModelNames:
-    """The names."""
-    names = {running.card.name for running in served_models(services_of(request))}
-    return ModelNames(models=sorted(names))
-
-
-@router.get(
     "/v1/models/{model}",
     summary="Is a model ready?",
     description="200 where it answers, 503 where it does not yet or no more.",
@@ -95,11 +82,11 @@ async def models(request: Request) -> ModelNames:
 async def model(request: Request, model: ModelName) -> ModelReadiness:
     """Readiness of one model."""
     services = services_of(request)
-    running = find_model(services, model)
+    found = services.require().models.find(ModelReference(model))
     reason = services.unreadiness()
     if reason is not None:
         raise NotReadyError(reason)
-    return ModelReadiness(name=running.card.name, ready=True)
+    return ModelReadiness(name=found.identity.name, ready=True)
 
 
 @router.post(
@@ -120,14 +107,15 @@ async def predict(
 ) -> Response:
     """Answer from the instances alone."""
     services = services_of(request)
-    running = find_model(services, model)
-    check_door(request, services, running.engine)
+    running = services.require()
+    chosen = running.models.choose(ModelReference(model))
+    check_door(request, services, chosen)
     with services.room.visit() as visit:
         body = await read_decoded(
             request, services, visit, partial(decode_json, model=PredictRequest)
         )
         parameters, where = _merged(body, query)
-        predictor = running.engine.predictor
+        predictor = chosen.predictor
         quantiles = None if parameters.quantiles is None else tuple(parameters.quantiles)
         shape = Shape(parameters.horizon, quantiles)
         check_horizon(shape.steps, predictor, where("horizon"))
@@ -137,7 +125,7 @@ async def predict(
         named = await windows_of(request, services, series, partial(place_of, body, where))
         stated = Stated(parameters.budget_ms)
         ask = ask_of(request, services, shape.steps, shape.levels, stated, where)
-        answer = await forecast_windows(request, running, named, ask)
+        answer = await forecast_windows(request, running, chosen, named, ask)
         now_ms = services.clock.now_ms()
         encode = partial(predictions_text, body, shape, answer.forecasts, named, now_ms)
         text = await write_answer(request, services, running, answer, ask, encode)

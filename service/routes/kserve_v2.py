@@ -27,7 +27,7 @@ from service.kserve.series import windows_of
 from service.kserve.tensors import BINARY_MEDIA_TYPE, EXTENSION, LENGTH_HEADER, decode, encode
 from service.kserve.v1 import ModelNames, ModelReadiness
 from service.kserve.v2 import INPUTS, OUTPUTS, place_of, to_outputs, to_plan
-from service.models import find_model, model_versions, served_models
+from service.models.reference import ModelReference
 from service.routes.forecast import BudgetHeader
 from service.routes.health import is_alive
 from service.routes.model_path import ModelName, ModelVersion
@@ -113,8 +113,7 @@ def _unavailable(reason: str | None) -> JSONResponse:
 )
 async def models(request: Request) -> ModelNames:
     """The names."""
-    names = {running.card.name for running in served_models(services_of(request))}
-    return ModelNames(models=sorted(names))
+    return ModelNames(models=services_of(request).model_names)
 
 
 @router.get(
@@ -145,10 +144,11 @@ async def version_metadata(
 
 def _metadata(request: Request, model: str, version: str | None) -> ModelMetadata:
     services = services_of(request)
-    running = find_model(services, model, version)
+    models = services.require().models
+    found = models.find(ModelReference(model, version))
     return ModelMetadata(
-        name=running.card.name,
-        versions=model_versions(services, model),
+        name=found.identity.name,
+        versions=models.versions(model),
         platform=_PLATFORM,
         inputs=list(INPUTS),
         outputs=list(OUTPUTS),
@@ -183,11 +183,11 @@ async def version_ready(
 
 def _readiness(request: Request, model: str, version: str | None) -> ModelReadiness:
     services = services_of(request)
-    running = find_model(services, model, version)
+    found = services.require().models.find(ModelReference(model, version))
     reason = services.unreadiness()
     if reason is not None:
         raise NotReadyError(reason)
-    return ModelReadiness(name=running.card.name, ready=True)
+    return ModelReadiness(name=found.identity.name, ready=True)
 
 
 @router.post(
@@ -229,11 +229,12 @@ async def version_infer(
 
 async def _infer(request: Request, model: str, version: str | None, length: str | None) -> Response:
     services = services_of(request)
-    running = find_model(services, model, version)
-    check_door(request, services, running.engine)
+    running = services.require()
+    chosen = running.models.choose(ModelReference(model, version))
+    check_door(request, services, chosen)
     with services.room.visit() as visit:
         sent = await read_decoded(request, services, visit, partial(decode, length_header=length))
-        plan = to_plan(sent, running.engine.predictor, services.clock.now_ms())
+        plan = to_plan(sent, chosen.predictor, services.clock.now_ms())
         named = await windows_of(
             request, services, plan.series, lambda _position, rest: place_of(plan, rest)
         )
@@ -245,8 +246,8 @@ async def _infer(request: Request, model: str, version: str | None, length: str 
             Stated(plan.budget_ms),
             lambda name: f"/parameters/{name}",
         )
-        answer = await forecast_windows(request, running, named, ask)
-        identity = running.engine.predictor.identity
+        answer = await forecast_windows(request, running, chosen, named, ask)
+        identity = chosen.identity
         head = {
             "model_name": identity.name,
             "model_version": identity.version,

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import torch
 
-from kpi.catalogue import Catalogue, Kpi, KpiKind
+from kpi.catalogue import Catalogue, Kpi, KpiKind, load_catalogue
 from kpi.window import KpiWindow
 from model.checkpoint import Checkpoint
 from model.config import ForecasterConfig
@@ -51,7 +51,7 @@ def tiny_checkpoint(tiny_config: ForecasterConfig) -> Checkpoint:
         version="0",
         config=tiny_config,
         weights=forecaster.state_dict(),
-        catalogue_version="test",
+        catalogue_version=load_catalogue().version,
         digest="sha256:0",
     )
 

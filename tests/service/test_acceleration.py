@@ -129,13 +129,13 @@ async def test_what_is_missing_is_made_meanwhile_and_answers_then(
     )
     caplog.set_level(logging.INFO)
     async with Started(empty) as service:
-        engine = service.services.running.engine
-        eager = engine.predictor
+        model = service.services.running.models.default
+        eager = model.predictor
         await service.acceleration.finished()
         assert service.path == ("compiled", "float32")
         assert service.results == ["built"]
-        assert engine.predictor is not eager
-        assert engine.predictor.identity == eager.identity
+        assert model.predictor is not eager
+        assert model.identity == eager.identity
     assert [r.message for r in caplog.records if r.name == acceleration.__name__] == [
         "compiling",
         "compiled",
@@ -270,7 +270,7 @@ async def test_what_the_cache_has_is_not_taken_where_it_is_off(cached):
 
 def test_a_precision_that_is_not_wanted_is_not_taken(cached):
     narrow = cached.model_copy(update={"precision": PrecisionChoice.BFLOAT16})
-    model = load_model(narrow, load_catalogue())
+    model = load_model(narrow.model_path, narrow, load_catalogue())
     assert model.path is not None
     assert model.path.kind is PathKind.EAGER
 
@@ -288,7 +288,7 @@ def test_code_that_cannot_be_loaded_is_told_of_and_not_run(
     story = json.loads(manifest.read_text())
     story["digests"][name] = hashlib.sha256(file.read_bytes()).hexdigest()
     manifest.write_text(json.dumps(story))
-    model = load_model(cached, load_catalogue())
+    model = load_model(cached.model_path, cached, load_catalogue())
     assert model.path is not None
     assert model.path.kind is PathKind.EAGER
     (record,) = [r for r in caplog.records if r.message == "compiled_code_refused"]
@@ -297,7 +297,7 @@ def test_code_that_cannot_be_loaded_is_told_of_and_not_run(
 
 def test_a_cache_that_cannot_be_looked_into_is_told_of(cached, monkeypatch, caplog):
     monkeypatch.setenv(CACHE_VARIABLE, "/" + "long" * 100)
-    model = load_model(cached, load_catalogue())
+    model = load_model(cached.model_path, cached, load_catalogue())
     assert model.path is not None
     assert model.path.kind is PathKind.EAGER
     assert any(record.message == "compiled_code_refused" for record in caplog.records)
@@ -309,7 +309,7 @@ def test_damaged_code_is_told_of_and_not_run(cached, compiled_tiny, tmp_path, mo
     monkeypatch.setenv(CACHE_VARIABLE, str(cache))
     (program,) = cache.rglob("single.pt2")
     program.write_bytes(b"changed")
-    model = load_model(cached, load_catalogue())
+    model = load_model(cached.model_path, cached, load_catalogue())
     assert model.path is not None
     assert model.path.kind is PathKind.EAGER
     (record,) = [r for r in caplog.records if r.message == "compiled_code_refused"]

@@ -68,7 +68,7 @@ async def test_a_problem_names_the_request_that_it_answers():
 
 async def test_a_bug_of_ours_carries_the_id_too(lines):
     async with serving(predictor=RepeatLast()) as client:
-        client.services.running.card = "no card"  # type: ignore[union-attr]
+        client.services.running.models.default.card = "no card"  # type: ignore[union-attr]
         answer = await client.get("/v1/model", **{"X-Request-Id": "mine-3"})
     assert answer.status_code == 500
     assert answer.headers["x-request-id"] == "mine-3"

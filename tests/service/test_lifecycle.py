@@ -194,7 +194,7 @@ def test_a_checkpoint_that_is_missing_or_foreign_says_so(tmp_path, content):
     if content is not None:
         path.write_bytes(content)
     with pytest.raises(StartupError, match=r"model\.safetensors"):
-        load_model(Settings(model_path=path), small_catalogue())
+        load_model(path, Settings(), small_catalogue())
 
 
 def test_a_store_without_a_journal_is_empty():

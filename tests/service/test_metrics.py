@@ -4,8 +4,10 @@ import pytest
 from prometheus_client import CollectorRegistry
 from prometheus_client.parser import text_string_to_metric_families
 
+from model.inference_path import InferencePath, PathKind
 from model.predictor import ModelIdentity, Rung
-from service.metrics import FAMILIES, RATIO_BUCKETS, SECONDS_BUCKETS, Metrics, Stage, StoreFigures
+from service.metric_families import FAMILIES, RATIO_BUCKETS, SECONDS_BUCKETS
+from service.metrics import Metrics, Stage, StoreFigures
 from tests.service.fakes import NOON_MS, FakeClock
 
 
@@ -38,7 +40,7 @@ def test_every_family_of_the_table_is_exposed_with_its_kind_and_labels(metrics):
     metrics.observe_request("/v1/forecast", 0.05, 100)
     metrics.observe_stage(Stage.INFER, 0.01)
     metrics.count_exceeded("queue")
-    metrics.count_forecasts([Rung.FULL])
+    metrics.count_forecasts(ModelIdentity("m", "1", "sha256:0"), [Rung.FULL])
     metrics.count_rejected("full")
     metrics.count_file(readable=True)
     exposed = families(metrics)
@@ -87,11 +89,28 @@ def test_an_empty_store_has_no_age(metrics, registry):
     assert registry.get_sample_value("rancast_store_bytes") == 99
 
 
-def test_only_the_newest_model_is_shown(metrics):
-    metrics.show_model(ModelIdentity("m", "1", "a"))
-    metrics.show_model(ModelIdentity("m", "2", "b"))
-    shown = [s.labels["version"] for s in families(metrics)["rancast_model_info"].samples]
-    assert shown == ["2"]
+def test_a_model_that_is_served_no_more_is_shown_no_more(metrics):
+    gone, stays = ModelIdentity("m", "1", "a"), ModelIdentity("m", "2", "b")
+    for identity in (gone, stays):
+        metrics.show_model(identity)
+        metrics.show_cost(identity, Rung.FULL, call_s=0.1, work_s=0.2)
+        metrics.show_inference(identity, InferencePath(PathKind.EAGER, "float32", "torch"))
+        metrics.count_forecasts(identity, [Rung.FULL])
+    metrics.hide_model(gone)
+    shown = families(metrics)
+    for name in ("model_info", "inference_cost_seconds", "inference_info"):
+        samples = shown[f"rancast_{name}"].samples
+        assert {sample.labels["version"] for sample in samples} == {"2"}, name
+    answered = {s.labels["version"] for s in shown["rancast_forecasts"].samples}
+    assert answered == {"1", "2"}
+
+
+def test_the_way_a_model_is_run_is_shown_once(metrics):
+    identity = ModelIdentity("m", "1", "a")
+    for kind in (PathKind.EAGER, PathKind.COMPILED):
+        metrics.show_inference(identity, InferencePath(kind, "float32", "torch"))
+    (sample,) = families(metrics)["rancast_inference_info"].samples
+    assert sample.labels["path"] == "compiled"
 
 
 def test_the_process_shows_its_own_figures(metrics):

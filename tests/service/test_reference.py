@@ -4,11 +4,12 @@ from pathlib import Path
 
 import pytest
 
+from model.predictor import ModelIdentity
 from service.app import create_app
 from service.errors import ANSWERS
 from service.reference import main, metrics_table, settings_table, with_tables
 from service.settings import Settings
-from tests.service.fakes import serving
+from tests.service.fakes import RepeatLast, serving
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"
 
@@ -57,10 +58,13 @@ def test_the_api_page_names_every_route_and_every_error():
 @pytest.mark.anyio
 async def test_the_bodies_on_the_api_page_are_answered():
     page = (DOCS / "api.md").read_text(encoding="utf-8")
-    sent = re.findall(r"-d '(\{.*?\})'", page, re.DOTALL)
-    assert len(sent) == 2
-    async with serving() as client:
-        for body in sent:
-            path = "/v1/forecast" if "horizon" in body else "/v1/observations"
-            answer = await client.post(path, json.loads(body))
+    command = r"curl -s (-X PUT )?http://127\.0\.0\.1:8080(\S+) -H '[^']*' -d '(.*?)'"
+    sent = re.findall(command, page, re.DOTALL)
+    assert len(sent) == 3
+    model = RepeatLast()
+    model.identity = ModelIdentity("rancast-small", "1.0.0", "sha256:0")
+    async with serving(predictor=model) as client:
+        for put, path, body in sent:
+            method = "PUT" if put else "POST"
+            answer = await client.http.request(method, path, json=json.loads(body))
             assert answer.status_code == 200, answer.text

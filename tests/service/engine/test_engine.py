@@ -36,17 +36,18 @@ class Bench:
         self.clock = FakeClock()
         self.registry = CollectorRegistry()
         self.model = RepeatLast()
+        self.ladder = Ladder((Step(Rung.FULL, self.model),))
         self.engine = Engine(
-            Ladder((Step(Rung.FULL, self.model),)),
             clock=self.clock,
             metrics=Metrics(self.registry, self.clock, "near-rt"),
             queue_limit=queue_limit,
+            warm_up=[window("warm-up")],
             batch_limit=batch_limit,
         )
 
     def submit(self, many, horizon=2, levels=LEVELS, budget_ms=100.0):
         deadline = Deadline(self.clock.monotonic_s(), budget_ms)
-        return self.engine.submit(many, Ask(horizon, levels, deadline))
+        return self.engine.submit(many, Ask(horizon, levels, deadline), self.ladder)
 
     async def occupy(self):
         """Hold the model with one request, and return its answer to come."""
@@ -69,7 +70,8 @@ class Bench:
 async def bench(queue_limit=8, batch_limit=4, call_s=0.0):
     made = Bench(queue_limit, batch_limit)
     made.model.on_call = lambda: made.clock.advance(call_s)
-    await made.engine.start([window("warm-up")])
+    await made.engine.learn(made.ladder)
+    made.engine.start()
     made.model.forget_warm_up()
     made.model.on_call = lambda: None
     try:
@@ -87,7 +89,8 @@ async def test_a_request_gets_one_forecast_a_window_in_order():
 
 async def test_the_model_is_warmed_up_before_the_first_request():
     made = Bench(1, 1)
-    await made.engine.start([window("warm-up")])
+    await made.engine.learn(made.ladder)
+    made.engine.start()
     assert {len(cells) for cells, _, _ in made.model.calls} == {1}
     assert {call[1:] for call in made.model.calls} == {(48, (0.05, 0.95))}
     await made.engine.drain(1)
@@ -205,7 +208,7 @@ async def test_a_request_that_is_late_when_it_comes_is_refused():
     async with bench() as b:
         deadline = Deadline(b.clock.monotonic_s() - 1, 100)
         with pytest.raises(DeadlineError):
-            b.engine.submit([window("a")], Ask(2, LEVELS, deadline))
+            b.engine.submit([window("a")], Ask(2, LEVELS, deadline), b.ladder)
 
 
 async def test_a_cancelled_request_leaves_the_queue():
@@ -301,5 +304,5 @@ async def test_draining_ends_after_its_time_though_the_model_does_not():
 async def test_an_engine_that_was_not_started_takes_nothing():
     made = Bench(1, 1)
     with pytest.raises(NotReadyError):
-        made.engine.submit([window("a")], Ask(2, LEVELS, Deadline(0, math.inf)))
+        made.engine.submit([window("a")], Ask(2, LEVELS, Deadline(0, math.inf)), made.ladder)
     await made.engine.drain(0)

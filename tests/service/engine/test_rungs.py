@@ -40,11 +40,12 @@ class Rungs:
         self.costs_s = dict(COSTS_S)
         for rung, model in self.models.items():
             model.on_call = partial(self.spend, rung)
+        self.ladder = Ladder(tuple(Step(rung, model) for rung, model in self.models.items()))
         self.engine = Engine(
-            Ladder(tuple(Step(rung, model) for rung, model in self.models.items())),
             clock=self.clock,
             metrics=Metrics(self.registry, self.clock, "near-rt"),
             queue_limit=64,
+            warm_up=windows("warm-up"),
             batch_limit=batch_limit,
         )
 
@@ -55,7 +56,7 @@ class Rungs:
         return Ask(2, LEVELS, Deadline(self.clock.monotonic_s(), budget_ms), least, priority)
 
     def submit(self, many, budget_ms, least=Rung.BASELINE, priority=Priority.CONTROL):
-        return self.engine.submit(many, self.ask(budget_ms, least, priority))
+        return self.engine.submit(many, self.ask(budget_ms, least, priority), self.ladder)
 
     async def occupy(self):
         """Hold the forecaster with a request."""
@@ -71,7 +72,8 @@ class Rungs:
 @asynccontextmanager
 async def rungs(**options):
     made = Rungs(**options)
-    await made.engine.start(windows("warm-up"))
+    await made.engine.learn(made.ladder)
+    made.engine.start()
     for model in made.models.values():
         model.forget_warm_up()
     try:
@@ -144,7 +146,7 @@ async def test_the_request_that_is_due_first_goes_first_where_the_small_one_woul
         holder = await it.occupy()
         urgent = it.submit(windows("urgent", 8), 400, Rung.FULL)
         small = replace(it.ask(20_000, Rung.FULL), horizon=3)  # it cannot share a call
-        later = it.engine.submit(windows("small"), small)
+        later = it.engine.submit(windows("small"), small, it.ladder)
         it.models[Rung.FULL].gate.set()
         await asyncio.gather(holder, urgent, later)
         assert it.asked(Rung.FULL)[-1] == ["small0"]
@@ -199,8 +201,8 @@ async def test_the_door_refuses_what_cannot_be_in_time_before_it_is_read():
         kept = it.submit(windows("k", 4), 300, Rung.FULL)
         deadline = Deadline(it.clock.monotonic_s(), 90)
         with pytest.raises(BudgetError):
-            it.engine.check_door(deadline, Rung.FULL, Priority.CONTROL)
-        it.engine.check_door(deadline, Rung.BASELINE, Priority.CONTROL)
+            it.engine.check_door(it.ladder, deadline, Rung.FULL, Priority.CONTROL)
+        it.engine.check_door(it.ladder, deadline, Rung.BASELINE, Priority.CONTROL)
         it.models[Rung.FULL].gate.set()
         await asyncio.gather(holder, kept)
 
@@ -227,7 +229,8 @@ async def test_the_cost_of_each_rung_is_shown():
     async with rungs() as it:
         for rung, cost_s in COSTS_S.items():
             per_call = it.registry.get_sample_value(
-                "rancast_inference_cost_seconds", {"rung": rung.value, "per": "call"}
+                "rancast_inference_cost_seconds",
+                {"model": "fake", "version": "1.2.3", "rung": rung.value, "per": "call"},
             )
             assert per_call == pytest.approx(cost_s, rel=0.05)
 
@@ -237,11 +240,42 @@ async def test_another_ladder_answers_what_has_not_been_begun():
         holder = await it.occupy()
         waiting = it.submit(windows("a"), 1e6)
         other = RepeatLast()
-        replaced = asyncio.create_task(
-            it.engine.replace(Ladder((Step(Rung.FULL, other),)), windows("warm"))
-        )
+        ladder = Ladder((Step(Rung.FULL, other),))
+        it.engine.replace(it.ladder, ladder)
         it.models[Rung.FULL].gate.set()
-        await replaced
         await asyncio.gather(holder, waiting)
-        await it.submit(windows("b"), 1e6)
-        assert other.calls[-1][0] == ["b0"]
+        assert other.calls[-1][0] == ["a0"]
+        assert it.asked(Rung.FULL) == [["holder0"]]
+
+
+async def test_a_request_is_answered_by_the_ladder_that_it_was_given_whatever_others_answer():
+    async with rungs() as it:
+        other = RepeatLast()
+        ladder = Ladder((Step(Rung.FULL, other),))
+        await it.engine.learn(ladder, on_the_spot)
+        holder = await it.occupy()
+        ask = it.ask(1e6)
+        asked = [
+            it.engine.submit(windows(name), ask, which)
+            for name, which in zip("abcd", [it.ladder, ladder] * 2, strict=True)
+        ]
+        it.models[Rung.FULL].gate.set()
+        await asyncio.gather(holder, *asked)
+        assert it.asked(Rung.FULL) == [["holder0"], ["a0", "c0"]]
+        assert other.calls[-1][0] == ["b0", "d0"]
+
+
+async def test_what_is_learnt_elsewhere_does_not_use_the_threads_that_answer():
+    async with rungs() as it:
+        holder = await it.occupy()
+        other = RepeatLast()
+        # The thread that answers is busy: it would not come back.
+        await it.engine.learn(Ladder((Step(Rung.FULL, other),)), on_the_spot)
+        assert other.calls
+        assert not holder.done()
+        it.models[Rung.FULL].gate.set()
+        await holder
+
+
+async def on_the_spot(step, windows, ask):
+    return step.predictor.predict(windows, ask.horizon, ask.levels)

@@ -19,20 +19,23 @@ from service.engine.ladder import Ladder, Step
 from service.engine.schedule import Schedule, effort_of
 from tests.service.fakes import RepeatLast
 
-STEP = Step(Rung.FULL, RepeatLast())
 CALL_S, WINDOW_S = 0.003, 0.001
 STEPS = 999  # with a horizon of 1, a window is a thousand samples
 
 
-def costs() -> dict[Rung, CostModel]:
+def known_step() -> Step:
     measured = [Measured(Effort(n, 1), CALL_S + WINDOW_S * n) for n in (1.0, 4.0, 16.0)]
-    return {Rung.FULL: CostModel(measured)}
+    return Step(Rung.FULL, RepeatLast(), cost=CostModel(measured))
+
+
+STEP = known_step()
+LADDER = Ladder((STEP,))
 
 
 def make_job(loop, count, due_s, *, horizon=1, queued_s=0.0, priority=Priority.CONTROL):
     window = KpiWindow("a", ("A",), 0, 1000, np.ones((1, STEPS), dtype=np.float32))
     ask = Ask(horizon, (0.5,), Deadline(0.0, 1000 * due_s), priority=priority)
-    return Job(ask, [window] * count, due_s, STEP, loop.create_future(), queued_s)
+    return Job(ask, LADDER, [window] * count, due_s, STEP, loop.create_future(), queued_s)
 
 
 @pytest.fixture
@@ -44,7 +47,7 @@ def loop():
 
 @pytest.fixture
 def schedule():
-    return Schedule(costs(), batch_limit=4)
+    return Schedule(batch_limit=4)
 
 
 def test_jobs_of_one_kind_share_calls(loop, schedule):
@@ -73,7 +76,7 @@ def test_batch_jobs_come_after_all_others(loop, schedule):
 )
 def test_if_any_order_meets_all_the_order_of_due_times_does(counts, dues):
     loop = asyncio.new_event_loop()
-    schedule = Schedule(costs(), batch_limit=4)
+    schedule = Schedule(batch_limit=4)
     # Each of a kind of its own, so that the order decides nothing about their costs.
     jobs = [
         make_job(loop, n, d, horizon=1 + i)
@@ -107,7 +110,7 @@ def test_a_call_grows_only_as_far_as_all_in_it_are_in_time(loop, schedule):
 
 
 def test_a_call_of_batch_jobs_is_short(loop):
-    schedule = Schedule(costs(), batch_limit=32)
+    schedule = Schedule(batch_limit=32)
     job = make_job(loop, 32, 9.0, priority=Priority.BATCH)
     (piece,) = schedule.batch(job, schedule.slots([job], 0.0), 0.0, longest_s=0.010)
     assert len(piece.windows) == 7

@@ -3,7 +3,7 @@ from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.parser import text_string_to_metric_families
 
 from model.predictor import ModelIdentity
-from service.metrics import FAMILIES
+from service.metric_families import FAMILIES
 from service.realised.exposition import ACCURACY_FAMILIES, AccuracyCollector
 from service.realised.kept import Fate
 from tests.service.realised.makers import PRB, forecast

@@ -70,7 +70,7 @@ async def test_a_route_that_does_not_exist_is_a_problem_document(method, path, s
 async def test_a_bug_of_ours_is_a_problem_document_without_its_insides():
     model = RepeatLast()
     async with serving(predictor=model) as client:
-        client.services.running.card = "no card"  # type: ignore[union-attr]
+        client.services.running.models.default.card = "no card"  # type: ignore[union-attr]
         answer = await client.get("/v1/model")
         assert answer.status_code == 500
         assert answer.headers["content-type"] == "application/problem+json"
