@@ -28,6 +28,7 @@ from prometheus_client.registry import Collector
 from model.inference_path import InferencePath
 from model.predictor import ModelIdentity, Rung
 from service.clock import Clock
+from service.timestamps import age_seconds
 
 
 class Stage(StrEnum):
@@ -375,7 +376,7 @@ class _StoreCollector(Collector):
         yield GaugeMetricFamily(STORE_CELLS.name, STORE_CELLS.text, figures.cells)
         yield GaugeMetricFamily(STORE_BYTES.name, STORE_BYTES.text, figures.stored_bytes)
         if figures.newest_ms is not None:
-            age_s = (self._clock.now_ms() - figures.newest_ms) / 1000
+            age_s = age_seconds(figures.newest_ms, self._clock.now_ms())
             yield GaugeMetricFamily(DATA_AGE.name, DATA_AGE.text, age_s)
 
 
