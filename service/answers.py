@@ -18,7 +18,7 @@ import orjson
 from numpy.typing import NDArray
 
 from model.predictor import Forecast, ModelIdentity
-from service.timestamps import to_rfc3339
+from service.timestamps import age_seconds, to_rfc3339
 
 # float32 holds a little over seven digits; more would only print its rounding error.
 _DIGITS = 7
@@ -151,7 +151,7 @@ def _forecast(forecast: Forecast, kpis: Any, now_ms: int) -> dict[str, Any]:
             "missing_ratio": round(context.missing_ratio, 6),
             "age_seconds": None
             if context.newest_ms is None
-            else (now_ms - context.newest_ms) / 1000,
+            else age_seconds(context.newest_ms, now_ms),
         },
     }
 

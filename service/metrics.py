@@ -51,6 +51,7 @@ from service.metric_families import (
     UNKNOWN_KPIS,
     Family,
 )
+from service.timestamps import age_seconds
 
 
 class Stage(StrEnum):
@@ -242,7 +243,7 @@ class _StoreCollector(Collector):
         yield GaugeMetricFamily(STORE_CELLS.name, STORE_CELLS.text, figures.cells)
         yield GaugeMetricFamily(STORE_BYTES.name, STORE_BYTES.text, figures.stored_bytes)
         if figures.newest_ms is not None:
-            age_s = (self._clock.now_ms() - figures.newest_ms) / 1000
+            age_s = age_seconds(figures.newest_ms, self._clock.now_ms())
             yield GaugeMetricFamily(DATA_AGE.name, DATA_AGE.text, age_s)
 
 

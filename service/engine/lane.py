@@ -18,9 +18,10 @@ from service.engine.job import Answer, Ask, Job, Piece, Priority
 from service.engine.ladder import Step
 from service.engine.schedule import Schedule, Slot, effort_of
 from service.engine.trials import Trial
+from service.engine.usable import is_usable
 from service.engine.worker import Worker
 from service.errors import DeadlineError, InferenceError
-from service.logs import log_failure
+from service.logs import log_event, log_failure
 from service.metrics import Metrics, Stage
 
 _LOGGER = logging.getLogger(__name__)
@@ -249,8 +250,20 @@ class Lane:
         taken, now_s = 0, self._clock.monotonic_s()
         for piece in pieces:
             job = piece.job
-            job.forecasts.extend(forecasts[taken : taken + len(piece.windows)])
+            own = forecasts[taken : taken + len(piece.windows)]
             taken += len(piece.windows)
+            if not all(map(is_usable, own, piece.windows)):
+                identity = job.step.predictor.identity
+                log_event(
+                    _LOGGER,
+                    logging.ERROR,
+                    "forecast_unusable",
+                    model=identity.name,
+                    version=identity.version,
+                    rung=job.step.rung.value,
+                )
+                fail(job, InferenceError("the model gave quantiles that are no numbers"))
+            job.forecasts.extend(own)
             if job.result.done() or len(job.forecasts) < len(job.windows):
                 continue
             if job.ask.deadline.has_passed(now_s):
