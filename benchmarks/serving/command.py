@@ -13,17 +13,25 @@ from benchmarks.harness import RESULTS, Result, main
 from benchmarks.serving.bench import Bench, Figure
 from benchmarks.serving.generator import Generator
 from benchmarks.serving.overload import measure_overload
+from benchmarks.serving.plain import measure_batching, measure_overhead
 from benchmarks.serving.processes import Cores
+from benchmarks.serving.rivals import measure_bentoml, measure_litserve
+from benchmarks.serving.soak import measure_soak
 
 NAME = "serving"
 # Groups share a server and a run; the figures of each, in the order of the table.
 FIGURES: Mapping[tuple[str, ...], Figure] = {
+    ("serving.one_cell", "serving.bulk_json", "serving.bulk_arrow"): measure_overhead,
+    ("serving.batching_rps", "serving.batching_cpu", "serving.batching_p50"): measure_batching,
+    ("serving.vs_litserve",): measure_litserve,
+    ("serving.vs_bentoml",): measure_bentoml,
     (
         "serving.overload_in_time",
         "serving.overload_goodput",
         "serving.overload_refusal_ms",
         "serving.overload_rungs",
     ): measure_overload,
+    ("serving.soak",): measure_soak,
 }
 
 

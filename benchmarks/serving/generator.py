@@ -34,6 +34,7 @@ RUNGS = ("full", "short", "baseline")
 NO_RUNG = -1
 _RUNG_MARK = b'"rung":"'
 _LEAD_S = 0.05
+_LEAVES_EVERY = 20
 
 
 @dataclass(frozen=True)
@@ -65,6 +66,8 @@ class ClosedLoad:
         clients: How many.
         seconds: After which no more requests are sent.
         most_requests: After which no more are sent either, None for any number.
+        leave_after_s: Every twentieth client closes its connection so long after its request, and
+            comes back with a new one; None: all wait for their answers.
     """
 
     port: int
@@ -72,6 +75,7 @@ class ClosedLoad:
     clients: int
     seconds: float
     most_requests: int | None = None
+    leave_after_s: float | None = None
 
 
 @dataclass(frozen=True)
@@ -242,35 +246,50 @@ async def _offer_open(load: OpenLoad) -> Record:
 
 async def _offer_closed(load: ClosedLoad) -> Record:
     book = _Book()
-    connections = await asyncio.gather(*(connect(load.port) for _ in range(load.clients)))
     start_s = time.perf_counter()
-    end_s, most = start_s + load.seconds, load.most_requests
-    remaining = load.clients
-    finished = asyncio.Event()
+    clients = [_Client(load, book, start_s + load.seconds) for _ in range(load.clients)]
+    await asyncio.gather(*(client.run() for client in clients))
+    return book.record(start_s)
 
-    def send(connection: Connection) -> None:
-        nonlocal remaining
-        now_s = time.perf_counter()
-        wants_more = now_s < end_s and (most is None or len(book.status) < most)
-        if not (wants_more and connection.is_open):
-            remaining -= 1
-            if not remaining:
-                finished.set()
+
+class _Client:
+    """One client of a closed load; it comes back where its connection was closed."""
+
+    def __init__(self, load: ClosedLoad, book: _Book, end_s: float) -> None:
+        self._load = load
+        self._book = book
+        self._end_s = end_s
+        self._broken = asyncio.Event()
+        self._is_finished = False
+
+    async def run(self) -> None:
+        """Send until it is time to stop."""
+        while not self._is_finished:
+            self._broken.clear()
+            connection = await connect(self._load.port)
+            self._send(connection)
+            await self._broken.wait()
+            connection.close()
+
+    def _send(self, connection: Connection) -> None:
+        load, book, now_s = self._load, self._book, time.perf_counter()
+        is_enough = load.most_requests is not None and len(book.status) >= load.most_requests
+        if now_s >= self._end_s or is_enough:
+            self._is_finished = True
+            self._broken.set()
+            return
+        if not connection.is_open:
+            self._broken.set()
             return
         number = book.open(now_s)
 
         def on_reply(connection: Connection, reply: Reply) -> None:
             book.close(number, reply)
-            send(connection)
+            self._send(connection)
 
         connection.send(load.requests[number % len(load.requests)], on_reply)
-
-    for connection in connections:
-        send(connection)
-    await finished.wait()
-    for connection in connections:
-        connection.close()
-    return book.record(start_s)
+        if load.leave_after_s is not None and number % _LEAVES_EVERY == 0:
+            asyncio.get_running_loop().call_later(load.leave_after_s, connection.abort)
 
 
 def offer(load: OpenLoad | ClosedLoad) -> Record:

@@ -65,6 +65,18 @@ class Server:
     port: int
     log: Path
 
+    def pause(self) -> None:
+        """Stop it where it stands, so that its timers cost nobody anything."""
+        self._signal(signal.SIGSTOP)
+
+    def resume(self) -> None:
+        """Let it go on."""
+        self._signal(signal.SIGCONT)
+
+    def _signal(self, number: signal.Signals) -> None:
+        for pid in process_tree(self.pid):
+            _send(pid, number)
+
     def cpu_s(self) -> float:
         """CPU seconds that it and the processes it started have taken."""
         return sum(_cpu_s(pid) for pid in process_tree(self.pid))
@@ -221,12 +233,20 @@ def _wait(process: subprocess.Popen[bytes], log: Path, ends_s: float) -> None:
 
 
 def _stop(process: subprocess.Popen[bytes]) -> None:
-    """End it and what it started: it leads a group of its own."""
+    """End it and what it started, even where some of it stands still."""
+    family = process_tree(process.pid)
     process.send_signal(signal.SIGTERM)
+    for pid in family:
+        _send(pid, signal.SIGCONT)
     try:
         with suppress(subprocess.TimeoutExpired):
             process.wait(_STOP_S)
     finally:
-        with suppress(ProcessLookupError):
-            os.killpg(process.pid, signal.SIGKILL)
+        for pid in family[1:] if process.returncode is not None else family:
+            _send(pid, signal.SIGKILL)
         process.wait(_STOP_S)
+
+
+def _send(pid: int, number: signal.Signals) -> None:
+    with suppress(ProcessLookupError):
+        os.kill(pid, number)
