@@ -106,7 +106,8 @@ def check_door(request: Request, services: Services, model: ServedModel) -> None
     """
     engine = services.require().engine
     if request.headers.get(BUDGET_HEADER) is None:
-        engine.check_permits()  # the body may state any budget
+        # The body may state any budget, and its priority where the header does not.
+        engine.check_permits(_chosen(request, PRIORITY_HEADER, Priority, Priority.CONTROL))
         return
     ask = ask_of(request, services, 1, ())
     engine.check_door(model.ladder, ask.deadline, ask.least_rung, ask.priority)

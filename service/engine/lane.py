@@ -16,7 +16,8 @@ from model.predictor import Forecast
 from service.clock import Clock
 from service.engine.job import Answer, Ask, Job, Piece, Priority
 from service.engine.ladder import Step
-from service.engine.schedule import Schedule, Slot, effort_of
+from service.engine.plan import Plan, Slot
+from service.engine.schedule import Schedule
 from service.engine.trials import Trial
 from service.engine.usable import is_usable
 from service.engine.worker import Worker
@@ -68,7 +69,9 @@ class Lane:
         self._waiting: list[Job] = []
         self._probe: Trial | None = None
         self._probed_s = -math.inf
+        self._begun_s: float | None = None
         self._free_s = 0.0
+        self._plan: Plan | None = None
         self._work = asyncio.Event()
         self._dispatcher: asyncio.Task[None] | None = None
 
@@ -99,13 +102,24 @@ class Lane:
         Args:
             job: One that is not in the lane.
         """
-        others = self._waiting
-        if job.ask.priority is Priority.CONTROL:
-            others = [each for each in others if each.ask.priority is Priority.CONTROL]
-        free_s = max(self._free_s, self._clock.monotonic_s())
-        slots = self._schedule.slots([*others, job], free_s)
-        place = next(index for index, slot in enumerate(slots) if slot.job is job)
-        return -min(slot.slack_s for slot in slots[place:])
+        return -self._plan_before(job).slack_with_s(job)
+
+    def _plan_before(self, job: Job) -> Plan:
+        """What is planned that a job does not go before, whenever it is due."""
+        free_s = self._promised_s(self._clock.monotonic_s())
+        if job.ask.priority is Priority.BATCH:
+            return self._schedule.plan(self._waiting, free_s)
+        if self._plan is None or self._plan.free_s != free_s:
+            control = [each for each in self._waiting if each.ask.priority is Priority.CONTROL]
+            self._plan = self._schedule.plan(control, free_s)
+        return self._plan
+
+    def _promised_s(self, now_s: float) -> float:
+        """When the model is free for sure, as far as can be told."""
+        if self._begun_s is None or now_s <= self._free_s:
+            return max(self._free_s, now_s)
+        # The call takes longer than nearly all: of it no more is known than how long it has taken.
+        return now_s + (now_s - self._begun_s)
 
     def own_s(self, job: Job) -> float:
         """What a job takes where nothing else is to be done."""
@@ -117,7 +131,8 @@ class Lane:
         Where it is believed too slow for every request, nothing else would ever show otherwise.
         """
         now_s = self._clock.monotonic_s()
-        if self._waiting or self._free_s > now_s or now_s < self._probed_s + _PROBE_INTERVAL_S:
+        is_busy = bool(self._waiting) or self._begun_s is not None
+        if is_busy or now_s < self._probed_s + _PROBE_INTERVAL_S:
             return
         self._probed_s = now_s
         self._probe = trial
@@ -126,12 +141,15 @@ class Lane:
     def put(self, job: Job) -> None:
         """Queue a job."""
         self._waiting.append(job)
+        if job.ask.priority is Priority.CONTROL and self._plan and not self._plan.try_add(job):
+            self._plan = None
         self._work.set()
 
     def remove(self, job: Job) -> None:
         """Forget a job, if it waits."""
         if job in self._waiting:
             self._waiting.remove(job)
+            self._plan = None
 
     async def _dispatch(self) -> None:
         while True:
@@ -143,6 +161,7 @@ class Lane:
                 await self._run_probe(self._probe)
 
     def _next_batch(self) -> list[Piece]:
+        self._plan = None
         now_s = self._clock.monotonic_s()
         slots = self._slots(now_s)
         while self._let_one_go(slots, now_s):
@@ -162,7 +181,7 @@ class Lane:
                 self._waiting.remove(job)
         return pieces
 
-    def _slots(self, now_s: float) -> list[Slot]:
+    def _slots(self, now_s: float) -> Sequence[Slot]:
         """The jobs that are up next, without those that are answered, gone or late."""
         for job in list(self._waiting):
             if not job.result.done() and job.ask.deadline.has_passed(now_s):
@@ -170,7 +189,7 @@ class Lane:
             if job.result.done():
                 self._waiting.remove(job)
         control = [job for job in self._waiting if job.ask.priority is Priority.CONTROL]
-        return self._schedule.slots(control or self._waiting, now_s)
+        return self._schedule.plan(control or self._waiting, now_s).slots
 
     def _let_one_go(self, slots: Sequence[Slot], now_s: float) -> bool:
         """Have one that would be late answered otherwise, or not at all; whether there was one.
@@ -190,36 +209,54 @@ class Lane:
             self._waiting.append(job)
         return False
 
-    async def _run(self, pieces: Sequence[Piece]) -> None:
-        job, effort = pieces[0].job, effort_of(pieces)
-        cost = job.step.cost
+    async def _run(self, pieces: Sequence[Piece], behind_s: float = 0.0) -> None:
+        """Have the model called with these pieces, and tell their jobs.
+
+        Args:
+            pieces: Of one kind.
+            behind_s: What is to be done directly after it.
+        """
+        job = pieces[0].job
+        step, cost = job.step, job.step.cost
         windows = [window for piece in pieces for window in piece.windows]
-        begun_s = self._clock.monotonic_s()
-        self._free_s = begun_s + cost.estimate_s(effort)
+        effort = step.effort(windows, job.ask.horizon)
+        begun_s = self._begin(cost.margin_ratio * cost.estimate_s(effort) + behind_s)
         try:
-            forecasts = await self.call(job.step, windows, job.ask)
+            forecasts = await self.call(step, windows, job.ask)
         except Exception as error:
+            self._end()
             await self._contain(pieces, error)
             return
+        self._end()
         spent_s = self._clock.monotonic_s() - begun_s
-        self._free_s = 0.0
         self._metrics.observe_stage(Stage.INFER, spent_s)
         self._metrics.observe_batch(len(windows))
         cost.observe(effort, spent_s)
-        self.show_cost(job.step)
+        self.show_cost(step)
         self._deliver(pieces, forecasts)
+
+    def _begin(self, longest_s: float) -> float:
+        """A call begins, that will hardly take longer than this; when."""
+        begun_s = self._clock.monotonic_s()
+        self._begun_s, self._free_s, self._plan = begun_s, begun_s + longest_s, None
+        return begun_s
+
+    def _end(self) -> None:
+        self._begun_s, self._free_s, self._plan = None, 0.0, None
 
     async def _run_probe(self, trial: Trial) -> None:
         self._probe = None
-        step = trial.step
-        begun_s = self._clock.monotonic_s()
+        step, cost = trial.step, trial.step.cost
+        effort = step.effort(trial.windows, trial.ask.horizon)
+        begun_s = self._begin(cost.margin_ratio * cost.estimate_s(effort))
         try:
             await self.call(step, trial.windows, trial.ask)
         except Exception as error:
             log_failure(_LOGGER, "probe_failed", error, rung=step.rung.value)
             return
-        spent_s = self._clock.monotonic_s() - begun_s
-        step.cost.observe(step.effort(trial.windows, trial.ask.horizon), spent_s)
+        finally:
+            self._end()
+        cost.observe(effort, self._clock.monotonic_s() - begun_s)
         self.show_cost(step)
 
     async def call(self, step: Step, windows: Sequence[KpiWindow], ask: Ask) -> list[Forecast]:
@@ -277,10 +314,16 @@ class Lane:
     async def _contain(self, pieces: Sequence[Piece], error: Exception) -> None:
         """Let one request's failure not become its neighbours'."""
         if len(pieces) > 1:
-            for piece in pieces:
-                await self._run([piece])
+            rest = list(pieces)
+            while rest:
+                piece = rest.pop(0)
+                job, now_s = piece.job, self._clock.monotonic_s()
+                if job.ask.deadline.has_passed(now_s):
+                    expire(job)
+                if not job.result.done():
+                    cost = job.step.cost
+                    await self._run([piece], sum(cost.estimate_s(each.effort) for each in rest))
             return
-        self._free_s = 0.0
         job = pieces[0].job
         log_failure(_LOGGER, "inference_failed", error, windows=len(pieces[0].windows))
         fail(job, InferenceError(f"the model failed: {type(error).__name__}"))

@@ -67,6 +67,7 @@ async def test_a_thread_that_is_ended_from_outside_is_replaced():
     )
     with pytest.raises(InferenceError):
         await call
+    await asyncio.to_thread(thread.join)  # or what it says at its end is another test's
     assert await worker.call(lambda: 1) == 1
     worker.stop()
 
