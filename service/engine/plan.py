@@ -6,10 +6,10 @@ room, and as long as what it adds makes none late that comes with it or after it
 
 from __future__ import annotations
 
+import math
 from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass
 
-from service.engine.cost import Effort
 from service.engine.job import Job, Priority
 
 
@@ -42,11 +42,13 @@ class _Run:
     Attributes:
         finish_s: When the last one is expected to be finished.
         slack_s: The least of the jobs that end in it.
-        room: Windows that the last one can still take.
+        call_s: What the last one is expected to take.
+        room: Windows that it can still take.
     """
 
     finish_s: float
     slack_s: float
+    call_s: float
     room: int
 
 
@@ -58,8 +60,10 @@ class _Place:
         shared: Windows of it that go into a run that is planned already.
         run: That run, counted from the first; meaningless where there are none.
         shared_s: What they add to it, and to all that come after it.
+        reserved_s: What they may add to it.
         own_calls: Calls of its own, after all that is planned.
         own_s: What these take.
+        call_s: What the last one of them takes.
         room: Windows that the last of them can still take.
         reserve_s: What its last call may take longer than expected.
         finish_s: When it would be finished.
@@ -69,8 +73,10 @@ class _Place:
     shared: int
     run: int
     shared_s: float
+    reserved_s: float
     own_calls: int
     own_s: float
+    call_s: float
     room: int
     reserve_s: float
     finish_s: float
@@ -139,12 +145,15 @@ class Plan:
             for run in self._runs[place.run :]:
                 run.finish_s += place.shared_s
                 run.slack_s -= place.shared_s
-            self._runs[place.run].room -= place.shared
+            shared = self._runs[place.run]
+            shared.slack_s -= place.reserved_s - place.shared_s
+            shared.call_s += place.shared_s
+            shared.room -= place.shared
         self._end_s += place.shared_s + place.own_s
         slack_s = job.due_s - place.finish_s - place.reserve_s
         if place.own_calls or not self._runs:
             self._open[job.kind] = len(self._runs)
-            self._runs.append(_Run(self._end_s, slack_s, place.room))
+            self._runs.append(_Run(self._end_s, slack_s, place.call_s, place.room))
             ends_in = len(self._runs) - 1
         else:
             ends_in = place.run
@@ -159,27 +168,42 @@ class Plan:
         call_s = cost.call_s * job.left.calls / max(1, calls)
         run = self._open.get(job.kind, 0)
         shared = min(self._runs[run].room, windows) if job.kind in self._open else 0
-        shared_s = shared * window_s
-        least_s = min((each.slack_s for each in self._runs[run:]), default=0.0) if shared else 0.0
-        if shared and 0 <= least_s < shared_s:
-            shared, shared_s = 0, 0.0
+        least_s = math.inf
+        if shared:
+            # All in the call wait for what it may take longer, those after it for what it takes.
+            added_s = [cost.margin_ratio * shared * window_s]
+            added_s += [shared * window_s] * (len(self._runs) - run - 1)
+            slacks_s = [each.slack_s for each in self._runs[run:]]
+            left_s = [slack_s - s for slack_s, s in zip(slacks_s, added_s, strict=True)]
+            least_s = min(left_s)
+            # What is late anyway keeps nobody out of a call.
+            if any(left < 0 <= slack for left, slack in zip(left_s, slacks_s, strict=True)):
+                shared, least_s = 0, math.inf
         own = windows - shared
         own_calls = -(-own // self._batch_limit)
+        last = own - (own_calls - 1) * self._batch_limit if own_calls else 0
+        last_s = call_s + last * window_s if own_calls else 0.0
+        shared_s = shared * window_s
         own_s = own * window_s + own_calls * call_s
-        last = min(windows, self._batch_limit)
-        last_s = cost.estimate_s(
-            Effort(job.left.work * last / max(1, windows), -(-job.left.calls // max(1, calls)))
-        )
-        reserve_s = (cost.margin_ratio - 1) * last_s if windows else 0.0
-        if own_calls:
-            finish_s = self._end_s + shared_s + own_s
+        if own_calls or not shared:
+            finish_s, ends_s = self._end_s + shared_s + own_s, last_s
         else:
-            finish_s = self._runs[run].finish_s + shared_s if shared else self._end_s
-        slack_s = job.due_s - finish_s - reserve_s
-        if shared:
-            slack_s = min(slack_s, least_s - shared_s)
-        room = own_calls * self._batch_limit - own
-        return _Place(shared, run, shared_s, own_calls, own_s, room, reserve_s, finish_s, slack_s)
+            finish_s = self._runs[run].finish_s + shared_s
+            ends_s = self._runs[run].call_s + shared_s
+        reserve_s = (cost.margin_ratio - 1) * ends_s
+        return _Place(
+            shared=shared,
+            run=run,
+            shared_s=shared_s,
+            reserved_s=cost.margin_ratio * shared_s,
+            own_calls=own_calls,
+            own_s=own_s,
+            call_s=last_s,
+            room=own_calls * self._batch_limit - own,
+            reserve_s=reserve_s,
+            finish_s=finish_s,
+            slack_s=min(least_s, job.due_s - finish_s - reserve_s),
+        )
 
 
 def urgency(job: Job) -> tuple[bool, float]:

@@ -66,7 +66,9 @@ class Schedule:
         head_s = self._piece_s(head)
         leads = any(slot.job is head and slot.begins_in == 0 for slot in slots)
         pieces = [head.take(limit, now_s)]
-        effort, due_s = pieces[0].effort, head.due_s
+        effort = pieces[0].effort
+        # What is late anyway keeps nobody out of its call.
+        due_s = head.due_s if now_s + head_s <= head.due_s else math.inf
         room = limit - len(pieces[0].windows)
         spare_s, is_behind_head = math.inf, False
         for slot in slots:
