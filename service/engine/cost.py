@@ -9,6 +9,7 @@ can be made with the margin that this machine needs.
 
 from __future__ import annotations
 
+from bisect import bisect_left, insort
 from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -63,7 +64,7 @@ class CostModel:
         self._line = _line(measured)
         self._factors = (1.0, 1.0)
         self._sums = _Sums()
-        self._ratios: deque[float] = deque(maxlen=_RATIOS_KEPT)
+        self._ratios = _Recent(_RATIOS_KEPT)
         self._margin_ratio = _FIRST_MARGIN
         for one in measured:
             self.observe(one.effort, one.duration_s)
@@ -96,8 +97,34 @@ class CostModel:
         self._sums.add(self._line[0] * effort.work / line_s, duration_s / line_s)
         self._factors = self._sums.factors()
         if len(self._ratios) >= _RATIOS_KEPT // 10:
-            level = float(np.quantile(self._ratios, _RATIO_LEVEL))
+            level = self._ratios.quantile(_RATIO_LEVEL)
             self._margin_ratio = min(max(level, _LEAST_MARGIN), _MOST_MARGIN)
+
+
+class _Recent:
+    """The newest so many numbers, in order of time and of size: asked after each of them."""
+
+    def __init__(self, most: int) -> None:
+        self._most = most
+        self._by_time: deque[float] = deque()
+        self._by_size: list[float] = []
+
+    def __len__(self) -> int:
+        return len(self._by_time)
+
+    def append(self, number: float) -> None:
+        if len(self._by_time) == self._most:
+            del self._by_size[bisect_left(self._by_size, self._by_time.popleft())]
+        self._by_time.append(number)
+        insort(self._by_size, number)
+
+    def quantile(self, level: float) -> float:
+        """The number that so many of them do not exceed, between the two next to it."""
+        place = level * (len(self._by_size) - 1)
+        below = int(place)
+        above = min(below + 1, len(self._by_size) - 1)
+        low, high = self._by_size[below], self._by_size[above]
+        return low + (place - below) * (high - low)
 
 
 class _Sums:

@@ -217,7 +217,8 @@ class Engine:
         """
         late_s, own_s = math.inf, math.inf
         for step in job.ladder.down_to(job.ask.least_rung):
-            job.choose(step)
+            if job.step is not step:
+                job.choose(step)
             lane = self._lane(step.rung)
             if (late := lane.late_s(job)) <= 0:
                 return lane

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from service.engine.cost import CostModel, Effort, Measured
+from service.engine.cost import CostModel, Effort, Measured, _Recent
 
 SIZES = (1.0, 4.0, 16.0)
 seconds = st.floats(1e-5, 1.0)
@@ -79,3 +79,12 @@ def test_durations_that_grow_with_nothing_are_laid_on_the_call():
     cost = CostModel([Measured(Effort(size, 1), 0.01) for size in SIZES])
     assert cost.work_s == pytest.approx(0, abs=1e-9)
     assert cost.call_s == pytest.approx(0.01)
+
+
+@given(st.lists(st.floats(0, 1e6), min_size=1, max_size=60), st.floats(0, 1))
+def test_the_quantile_of_recent_numbers_is_that_of_the_newest(numbers, level):
+    recent = _Recent(20)
+    for number in numbers:
+        recent.append(number)
+    assert len(recent) == min(len(numbers), 20)
+    assert recent.quantile(level) == pytest.approx(np.quantile(numbers[-20:], level), abs=1e-6)
