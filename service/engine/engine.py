@@ -23,6 +23,7 @@ from service.engine.cost import CostModel, Effort, Measured
 from service.engine.job import Answer, Ask, Job, Priority
 from service.engine.ladder import Ladder
 from service.engine.lane import Lane, expire, fail
+from service.engine.recent import Recent
 from service.engine.trials import Call, Trials
 from service.engine.worker import Worker
 from service.errors import BudgetError, DeadlineError, NotReadyError, OverloadedError
@@ -35,11 +36,15 @@ STALL_S = 60.0
 # What any request asks for at least.
 _LEAST = KpiWindow("", ("",), 0, 1, np.full((1, 1), np.nan, dtype=np.float32))
 YIELD_S = 0.01
-# What writing an answer costs until some have been written: a millisecond, and as much for every
-# thousand numbers.
+# What writing an answer costs until some have been written: a quarter of a millisecond, and as much
+# for every thousand numbers.
 _FIRST_ANSWERS = tuple(
-    Measured(Effort(thousands, 1), 0.001 * (1 + thousands)) for thousands in (0.1, 1.0, 10.0)
+    Measured(Effort(thousands, 1), 0.00025 * (1 + thousands)) for thousands in (0.1, 1.0, 10.0)
 )
+# More of its budget is not kept back from a request: that writing has become quick again, only an
+# answer can show.
+_MOST_RESERVE_SHARE = 0.25
+_LAGS_KEPT, _LAG_MEMORY_S, _LAG_LEVEL = 64, 2.0, 0.95
 
 
 class Engine:
@@ -74,6 +79,7 @@ class Engine:
         self._on_stall = on_stall
         self._jobs: dict[Priority, set[Job]] = {priority: set() for priority in Priority}
         self._answers = CostModel(_FIRST_ANSWERS)
+        self._lags = Recent(_LAGS_KEPT, _LAG_MEMORY_S)
         self._accepts = False
         self._is_stalled = False
 
@@ -85,6 +91,7 @@ class Engine:
                 batch_limit=batch_limit,
                 yield_s=YIELD_S,
                 step_down=self._step_down,
+                lags=self._lags,
                 stall_s=stall_s,
                 on_stall=self._stall,
             )
@@ -171,10 +178,10 @@ class Engine:
         self._show_depth()
         return job.result
 
-    def observe_answer(self, answer: Answer) -> None:
-        """An answer has been written, just now."""
+    def observe_answer(self, answer: Answer, writing_s: float) -> None:
+        """An answer has been written just now, and that took so long."""
         numbers = sum(forecast.values.size for forecast in answer.forecasts)
-        self._answers.observe(_writing(numbers), self._clock.monotonic_s() - answer.done_s)
+        self._answers.observe(_writing(numbers), writing_s, self._clock.monotonic_s())
 
     async def drain(self, timeout_s: float) -> None:
         """Take no more requests, answer those that wait, then end the threads.
@@ -195,6 +202,9 @@ class Engine:
         kpis = sum(len(window.kpis) for window in windows)
         writing = _writing(kpis * ask.horizon * len(ask.levels))
         reserve_s = self._answers.margin_ratio * self._answers.estimate_s(writing)
+        # Until the event loop comes to it, other requests are read and refused.
+        reserve_s += self._lags.quantile(_LAG_LEVEL)
+        reserve_s = min(reserve_s, _MOST_RESERVE_SHARE * ask.deadline.budget_ms / 1000)
         return Job(
             ask=ask,
             ladder=ladder,

@@ -17,6 +17,7 @@ from service.clock import Clock
 from service.engine.job import Answer, Ask, Job, Piece, Priority
 from service.engine.ladder import Step
 from service.engine.plan import Plan, Slot
+from service.engine.recent import Recent
 from service.engine.schedule import Schedule
 from service.engine.trials import Trial
 from service.engine.usable import is_usable
@@ -27,7 +28,7 @@ from service.metrics import Metrics, Stage
 
 _LOGGER = logging.getLogger(__name__)
 
-_PROBE_INTERVAL_S = 1.0
+_PROBE_INTERVAL_S = 0.25
 
 
 class Lane:
@@ -41,6 +42,7 @@ class Lane:
         yield_s: What a call of batch requests should take at most, because a control request that
             comes meanwhile waits for it.
         step_down: Asked to have a job answered by a lesser rung; true where it took it away.
+        lags: Told how long the event loop takes to hear of the end of a call.
         stall_s: A call that takes longer is given up.
         on_stall: Told then.
     """
@@ -54,6 +56,7 @@ class Lane:
         batch_limit: int,
         yield_s: float,
         step_down: Callable[[Job], bool],
+        lags: Recent,
         stall_s: float,
         on_stall: Callable[[], None],
     ) -> None:
@@ -63,6 +66,7 @@ class Lane:
         self._batch_limit = batch_limit
         self._yield_s = yield_s
         self._step_down = step_down
+        self._lags = lags
         self._stall_s = stall_s
         self._on_stall = on_stall
         self._schedule = Schedule(batch_limit)
@@ -231,7 +235,7 @@ class Lane:
         spent_s = self._clock.monotonic_s() - begun_s
         self._metrics.observe_stage(Stage.INFER, spent_s)
         self._metrics.observe_batch(len(windows))
-        cost.observe(effort, spent_s)
+        cost.observe(effort, spent_s, begun_s + spent_s)
         self.show_cost(step)
         self._deliver(pieces, forecasts)
 
@@ -256,7 +260,8 @@ class Lane:
             return
         finally:
             self._end()
-        cost.observe(effort, self._clock.monotonic_s() - begun_s)
+        now_s = self._clock.monotonic_s()
+        cost.observe(effort, now_s - begun_s, now_s)
         self.show_cost(step)
 
     async def call(self, step: Step, windows: Sequence[KpiWindow], ask: Ask) -> list[Forecast]:
@@ -266,13 +271,18 @@ class Lane:
             ModelError: It cannot forecast them.
             InferenceError: It does not come back, or not with a forecast a window.
         """
+
+        def predict() -> tuple[list[Forecast], float]:
+            forecasts = step.predictor.predict(windows, ask.horizon, ask.levels)
+            return forecasts, self._clock.monotonic_s()
+
         watch = self._clock.call_at(self._clock.monotonic_s() + self._stall_s, self._stalled)
         try:
-            forecasts = await self._worker.call(
-                lambda: step.predictor.predict(windows, ask.horizon, ask.levels)
-            )
+            forecasts, done_s = await self._worker.call(predict)
         finally:
             watch.cancel()
+        now_s = self._clock.monotonic_s()
+        self._lags.append(now_s - done_s, now_s)
         if len(forecasts) != len(windows):
             raise InferenceError(
                 f"expected {len(windows)} forecasts from the model, got {len(forecasts)}"
