@@ -183,7 +183,7 @@ def plan(
     ] = None,
     cells: Annotated[int, typer.Option(help="Cells of one request that has to be in time.")] = 32,
     near_rt_ms: Annotated[
-        float | None, typer.Option(help="Budget of the near-RT loop.", show_default="100")
+        float | None, typer.Option(help="Budget of the near-RT loop.", show_default="the profile's")
     ] = None,
     budget_ms: Annotated[
         list[float] | None,

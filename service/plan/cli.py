@@ -37,7 +37,7 @@ class Options:
         seconds: Time for all calls together.
         history_steps: Samples of each KPI; as many as the store keeps by default.
         context_steps: Bound of the context; the checkpoint's by default.
-        near_rt_ms: Budget of the near-RT loop; the profile's by default.
+        near_rt_ms: Budget of the near-RT loop; that of the settings by default.
         budgets_ms: Budgets of interest.
         periods_s: Periods of interest.
         load_ratio: How busy the node may be.
@@ -62,11 +62,12 @@ def question_of(options: Options, settings: Settings) -> Question:
     Raises:
         WorkloadError: A number is out of its range.
     """
-    near_ms = options.near_rt_ms
-    if near_ms is None:
-        near_ms = PROFILE_BOUNDS[Profile.NEAR_RT].default_ms
+    loop_ms = {profile: PROFILE_BOUNDS[profile].default_ms for profile in Profile}
+    loop_ms[settings.profile] = settings.budget_bounds().default_ms
+    if options.near_rt_ms is not None:
+        loop_ms[Profile.NEAR_RT] = options.near_rt_ms
     budgets_ms, periods_s = options.budgets_ms or BUDGETS_MS, options.periods_s or PERIODS_S
-    if not all(value > 0 for value in (near_ms, *budgets_ms, *periods_s)):
+    if not all(value > 0 for value in (*loop_ms.values(), *budgets_ms, *periods_s)):
         raise WorkloadError("expected budgets and periods above 0")
     if not 0 < options.load_ratio <= 1:
         raise WorkloadError(f"expected a load above 0, to 1, got {options.load_ratio:g}")
@@ -81,10 +82,7 @@ def question_of(options: Options, settings: Settings) -> Question:
         cells=options.cells,
         most_cells=settings.max_series_per_request,
         load_ratio=options.load_ratio,
-        loop_ms={
-            Profile.NEAR_RT: near_ms,
-            Profile.NON_RT: PROFILE_BOUNDS[Profile.NON_RT].default_ms,
-        },
+        loop_ms=loop_ms,
     )
 
 

@@ -10,6 +10,7 @@ from rich.table import Table
 from rich.text import Text
 
 from service.plan.curves import Curve, Statistic
+from service.plan.numbers import digits
 from service.plan.placement import Fit
 from service.plan.planning import Plan
 
@@ -73,12 +74,12 @@ def call_table(plan: Plan) -> Table:
         points = [each.curve.points[row] for each in rungs]
         table.add_row(
             f"{cells}",
-            *(f"{point.p50_ms:.3g} / {point.p99_ms:.3g}" for point in points),
+            *(f"{digits(point.p50_ms)} / {digits(point.p99_ms)}" for point in points),
             _both(around, cells),
             end_section=cells == sizes[-1],
         )
-    table.add_row("ms a call", *(f"{each.cost.call_ms:.3g}" for each in rungs))
-    table.add_row("ms a 1,000 samples", *(f"{each.cost.thousand_ms:.3g}" for each in rungs))
+    table.add_row("ms a call", *(digits(each.cost.call_ms) for each in rungs))
+    table.add_row("ms a 1,000 samples", *(digits(each.cost.thousand_ms) for each in rungs))
     calls = [[point.calls for point in each.curve.points] for each in rungs]
     table.add_row("calls measured", *(_span(min(each), max(each)) for each in calls))
     table.caption = "JSON: reading a request and writing its answer, which come on top"
@@ -87,7 +88,7 @@ def call_table(plan: Plan) -> Table:
 
 def _both(curve: Curve, cells: int) -> str:
     p50_ms, p99_ms = (curve.duration_ms(cells, each) for each in (Statistic.P50, Statistic.P99))
-    return f"{p50_ms:.3g} / {p99_ms:.3g}"
+    return f"{digits(p50_ms)} / {digits(p99_ms)}"
 
 
 def fit_table(plan: Plan) -> Table:
@@ -124,7 +125,7 @@ def _rates(each: Fit) -> list[str]:
     if each.call_cells == 0:
         return ["-"] * (2 + len(each.periods))
     periods = [f"{period.cells:,}" for period in each.periods]
-    return [f"{each.call_cells}", f"{each.cells_per_s:,.0f}", *periods]
+    return [f"{each.call_cells}", digits(each.cells_per_s), *periods]
 
 
 def context_table(plan: Plan) -> Table:
@@ -139,8 +140,8 @@ def context_table(plan: Plan) -> Table:
     for each in plan.placement.contexts:
         table.add_row(
             f"{each.context_steps:,}",
-            f"{each.one_cell_ms:.3g} ms",
-            f"{each.cells_ms:.3g} ms",
+            f"{digits(each.one_cell_ms)} ms",
+            f"{digits(each.cells_ms)} ms",
             _cells(each.request_cells, question.most_cells),
         )
     longest = [

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from service.plan.numbers import duration
 from service.plan.placement import Placement, ProfileFit, Question, RungTime
 
 
@@ -20,7 +21,7 @@ def verdict(profile: ProfileFit, cells: int, placement: Placement) -> str:
         cells: Cells of the larger request.
         placement: For what one request may hold within the budget.
     """
-    head = f"{profile.profile.value}, {_time(profile.budget_ms)}"
+    head = f"{profile.profile.value}, {duration(profile.budget_ms)}"
     one = _request("one cell", profile.one_cell)
     if all(time.spare_ms < 0 for time in profile.one_cell):
         return f"{head}: does not fit. {_sentence(one)}"
@@ -38,7 +39,7 @@ def verdict(profile: ProfileFit, cells: int, placement: Placement) -> str:
 def _request(what: str, times: Sequence[RungTime]) -> str:
     """What becomes of a request: the best rung, and the first that is in time where it is not."""
     best = times[0]
-    words = f"{what} by {best.rung.value} in {_time(best.answer_ms)}, {_spare(best)}"
+    words = f"{what} by {best.rung.value} in {duration(best.answer_ms)}, {_spare(best)}"
     if best.spare_ms >= 0:
         return words
     fitting = next((time for time in times if time.spare_ms >= 0), None)
@@ -46,8 +47,8 @@ def _request(what: str, times: Sequence[RungTime]) -> str:
         least = min(times, key=lambda time: time.answer_ms)
         if least is best:
             return words
-        return f"{words}; by {least.rung.value} in {_time(least.answer_ms)}, {_spare(least)}"
-    return f"{words}; by {fitting.rung.value} in {_time(fitting.answer_ms)}, {_spare(fitting)}"
+        return f"{words}; by {least.rung.value} in {duration(least.answer_ms)}, {_spare(least)}"
+    return f"{words}; by {fitting.rung.value} in {duration(fitting.answer_ms)}, {_spare(fitting)}"
 
 
 def _context(profile: ProfileFit, cells: int, placement: Placement) -> str:
@@ -67,14 +68,8 @@ def _context(profile: ProfileFit, cells: int, placement: Placement) -> str:
 
 
 def _spare(time: RungTime) -> str:
-    return f"{_time(abs(time.spare_ms))} {'to spare' if time.spare_ms >= 0 else 'too late'}"
+    return f"{duration(abs(time.spare_ms))} {'to spare' if time.spare_ms >= 0 else 'too late'}"
 
 
 def _sentence(words: str) -> str:
     return f"{words[:1].upper()}{words[1:]}."
-
-
-def _time(milliseconds: float) -> str:
-    if milliseconds >= 1_000:
-        return f"{milliseconds / 1_000:.3g} s"
-    return f"{milliseconds:.3g} ms"
