@@ -64,6 +64,8 @@ class Measurements:
     Attributes:
         measured_at: When, in UTC, as RFC 3339.
         seconds: Time that the calls took in all.
+        cpu_ratio: CPU time by that time: clearly below 1, others had the processor meanwhile, and
+            the figures are too high.
         node: The machine.
         model: Whose rungs they are.
         path: How the forward pass is run.
@@ -78,6 +80,7 @@ class Measurements:
 
     measured_at: str
     seconds: float
+    cpu_ratio: float
     node: Node
     model: ModelIdentity
     path: InferencePath

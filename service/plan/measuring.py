@@ -33,12 +33,14 @@ class Timings:
 
     Attributes:
         seconds: Time that they took in all.
+        cpu_ratio: CPU time by that time.
         rungs: The best first.
         around: What is done around the model for a request.
         contexts: In ascending order, the last one that of the best rung.
     """
 
     seconds: float
+    cpu_ratio: float
     rungs: tuple[RungCurve, ...]
     around: Curve
     contexts: tuple[ContextCurve, ...]
@@ -67,6 +69,7 @@ def time_calls(
     cells: int,
     seconds: float,
     clock: Callable[[], float] = time.perf_counter,
+    cpu_clock: Callable[[], float] = time.process_time,
     on_progress: Callable[[float], None] = lambda _: None,
 ) -> Timings:
     """Time the rungs of a model, and what is around it.
@@ -80,11 +83,12 @@ def time_calls(
         cells: Cells of a request that is looked at for each context.
         seconds: For all calls together; see `time_in_turns`.
         clock: Monotonic seconds.
+        cpu_clock: Seconds for which this process had a processor.
         on_progress: Told what share of the time is spent.
     """
     windows = workload.windows(max(REQUEST_CELLS), catalogue)
     context_cells = sorted({1, min(cells, BATCH_LIMIT), BATCH_LIMIT})
-    begun_s = clock()
+    begun_s, cpu_begun_s = clock(), cpu_clock()
     durations = time_in_turns(
         {
             **_rung_trials(steps, windows, workload),
@@ -95,13 +99,15 @@ def time_calls(
         clock=clock,
         on_progress=on_progress,
     )
+    spent_s, cpu_s = clock() - begun_s, cpu_clock() - cpu_begun_s
     rungs = tuple(_rung_curve(step, windows, workload, durations) for step in steps)
     contexts = [
         ContextCurve(samples, _curve(samples, context_cells, durations))
         for samples in sorted(shorter)
     ]
     return Timings(
-        seconds=clock() - begun_s,
+        seconds=spent_s,
+        cpu_ratio=cpu_s / spent_s if spent_s > 0 else 0.0,
         rungs=rungs,
         around=_curve(None, REQUEST_CELLS, durations),
         contexts=(*contexts, ContextCurve(context_steps, rungs[0].curve)),

@@ -25,8 +25,8 @@ class Node:
         cores: Cores that this process may use.
         threads: Of them, those that one inference uses.
         memory_bytes: Of the machine; None where the system does not say.
-        load: Processes that wanted to run in the minute before the measurement: more than there
-            are cores, and the figures are too high. None where the system does not say.
+        load: Processes that wanted to run in the minute before the measurement; None where the
+            system does not say.
         system: Operating system.
         python: Version of Python.
         torch: Version of torch.

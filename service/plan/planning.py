@@ -104,6 +104,7 @@ def measure(
     return Measurements(
         measured_at=datetime.now(UTC).isoformat(timespec="seconds"),
         seconds=timings.seconds,
+        cpu_ratio=timings.cpu_ratio,
         node=node,
         model=ladder.identity,
         path=path,

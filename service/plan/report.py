@@ -15,8 +15,8 @@ from service.plan.placement import Fit
 from service.plan.planning import Plan
 
 _MIB = 1024 * 1024
-_BUSY_RATIO = 1.0
-"""Processes that want to run, by cores, above which a measurement is doubtful."""
+_LEAST_CPU_RATIO = 0.9
+"""CPU time by wall time of the calls, below which a measurement is doubtful."""
 
 
 def report(plan: Plan) -> Group:
@@ -51,12 +51,12 @@ def headline(plan: Plan) -> Text:
 
 def doubts(plan: Plan) -> str:
     """Why the figures may be wrong, empty where nothing says so."""
-    node = plan.measurements.node
-    if node.load is None or node.load <= _BUSY_RATIO * node.cores:
+    ratio = plan.measurements.cpu_ratio
+    if ratio >= _LEAST_CPU_RATIO:
         return ""
     return (
-        f"The machine was busy ({node.load:g} processes wanted to run on {node.cores} cores): "
-        "measure again while it is idle"
+        f"The machine was busy: the calls had a processor for {ratio:.0%} of their time. Times are "
+        "too long and rates too low; measure again while it is idle."
     )
 
 

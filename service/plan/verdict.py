@@ -55,7 +55,7 @@ def _context(profile: ProfileFit, cells: int, placement: Placement) -> str:
     """Where the longest context does not fit, which one does."""
     most = placement.contexts[-1].context_steps
     pairs = [("one cell fits", profile.longest_context_one)]
-    if cells > 1:
+    if cells > 1 and profile.longest_context_one is not None:
         pairs.append((f"{cells:,} cells fit", profile.longest_context_cells))
     said = [
         f"{what} with {steps:,} samples of context at most"

@@ -47,7 +47,7 @@ def rung(name: Rung, call_ms: float, cell_ms: float, steps: int | None) -> RungC
 
 
 def measurements(
-    slower: float = 1.0, curve: Callable[[float, float], Curve] = line, load: float = 0.5
+    slower: float = 1.0, curve: Callable[[float, float], Curve] = line, cpu_ratio: float = 1.0
 ) -> Measurements:
     rungs = (
         rung(Rung.FULL, 2.0 * slower, 4.0 * slower, 768),
@@ -57,7 +57,8 @@ def measurements(
     return Measurements(
         measured_at="2026-11-01T00:00:00+00:00",
         seconds=60.0,
-        node=Node("A CPU", "x86_64", "AVX512", 2, 1, 4096 * MIB, load, "Linux", "3", "2", "0"),
+        cpu_ratio=cpu_ratio,
+        node=Node("A CPU", "x86_64", "AVX512", 2, 1, 4096 * MIB, 0.5, "Linux", "3", "2", "0"),
         model=ModelIdentity("made-up", "1", "sha256:0"),
         path=InferencePath(PathKind.COMPILED, "bfloat16", "avx512"),
         workload=Workload(4, 1440, 900_000, 24, (0.1, 0.5, 0.9)),

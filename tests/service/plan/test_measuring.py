@@ -63,7 +63,15 @@ def timings():
         16: Step(Rung.FULL, Metered(clock, 0.002, 0.001, Rung.FULL)),
     }
     return time_calls(
-        steps, shorter, 64, WORKLOAD, load_catalogue(), cells=5, seconds=0.0, clock=clock
+        steps,
+        shorter,
+        64,
+        WORKLOAD,
+        load_catalogue(),
+        cells=5,
+        seconds=0.0,
+        clock=clock,
+        cpu_clock=lambda: clock.now_s / 4,
     )
 
 
@@ -103,3 +111,4 @@ def test_codecs_run_on_requests_of_several_sizes(timings):
 def test_the_time_of_all_calls_is_told(timings):
     every_size = sum(2 + 4 * cells + 1 + cells / 2 for cells in CALL_CELLS)
     assert timings.seconds > 5 * every_size / 1_000
+    assert timings.cpu_ratio == pytest.approx(0.25)

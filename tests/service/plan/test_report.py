@@ -66,7 +66,8 @@ def test_memory_is_told_or_said_not_to_be_known():
     assert "not known: only Linux" in shown(unknown)
 
 
-@pytest.mark.parametrize(("load", "said"), [(0.5, False), (7.25, True), (None, False)])
-def test_a_busy_machine_is_told_of(load, said):
-    plan = plan_of(measurements(load=load), question())
-    assert ("measure again while it is idle" in " ".join(shown(plan).split())) is said
+@pytest.mark.parametrize(("ratio", "said"), [(1.9, False), (0.95, False), (0.33, True)])
+def test_a_busy_machine_is_told_of(ratio, said):
+    text = " ".join(shown(plan_of(measurements(cpu_ratio=ratio), question())).split())
+    assert ("measure again while it is idle" in text) is said
+    assert ("had a processor for 33% of their time" in text) is said
