@@ -12,7 +12,7 @@ from service.bodies import JSON_MEDIA_TYPE, read_decoded
 from service.checks import check_horizon, check_levels
 from service.codecs.json_requests import decode_json
 from service.container import services_of
-from service.demands import Stated, ask_of
+from service.demands import ask_of
 from service.forecasting import forecast_windows, write_answer
 from service.kserve.series import windows_of
 from service.kserve.timeseries import (
@@ -72,7 +72,7 @@ async def timeseries_forecast(request: Request) -> Response:
             services,
             options.horizon,
             levels,
-            Stated(options.budget_ms),
+            options.demands,
             lambda name: f"/options/{name}",
         )
         answer = await forecast_windows(request, running, chosen, named, ask)

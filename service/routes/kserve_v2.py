@@ -12,7 +12,7 @@ from fastapi.responses import JSONResponse, Response
 
 from service.bodies import JSON_MEDIA_TYPE, read_decoded
 from service.container import services_of
-from service.demands import Stated, ask_of, check_door
+from service.demands import ask_of, check_door
 from service.errors import NotReadyError
 from service.forecasting import forecast_windows, write_answer
 from service.kserve.errors import ErrorText
@@ -240,7 +240,7 @@ async def _infer(request: Request, model: str, version: str | None, length: str 
             services,
             plan.horizon,
             plan.levels,
-            Stated(plan.budget_ms),
+            plan.demands,
             lambda name: f"/parameters/{name}",
         )
         answer = await forecast_windows(request, running, chosen, named, ask)
