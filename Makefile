@@ -102,6 +102,7 @@ tools: $(INSTALLED) ## Fetch helm for the tests of the chart, KServe's client fo
 	@$(BIN)/python tests/protocols/build_environment.py $(VENV)-kserve || true
 
 bench: $(KERNEL) ## Run every benchmark in full and write benchmarks/results/
+	@$(BIN)/python -m benchmarks.serving.environments || true
 	@set -e; for file in $$(grep -l '__main__' benchmarks/*.py benchmarks/*/__main__.py); do \
 	  name=$$(basename "$${file%/__main__.py}" .py); echo "== $$name"; $(BIN)/python -m "benchmarks.$$name"; \
 	done
@@ -125,6 +126,6 @@ image: ## Build the images of service and compiler with docker, podman or builda
 	done; echo "no docker, podman or buildah is at hand to build the image" >&2; exit 1
 
 clean: ## Remove .venv and everything else that was generated
-	rm -rf $(VENV) $(VENV)-kserve build dist htmlcov .mypy_cache .ruff_cache .pytest_cache .hypothesis *.egg-info
+	rm -rf $(VENV) $(VENV)-kserve $(VENV)-litserve $(VENV)-bentoml build dist htmlcov .mypy_cache .ruff_cache .pytest_cache .hypothesis *.egg-info
 	rm -f .coverage .coverage.*
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

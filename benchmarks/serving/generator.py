@@ -259,29 +259,28 @@ class _Client:
         self._load = load
         self._book = book
         self._end_s = end_s
-        self._broken = asyncio.Event()
-        self._is_finished = False
+        self._left = asyncio.Event()
 
     async def run(self) -> None:
         """Send until it is time to stop."""
-        while not self._is_finished:
-            self._broken.clear()
+        while not self._is_over():
+            self._left.clear()
             connection = await connect(self._load.port)
             self._send(connection)
-            await self._broken.wait()
+            await self._left.wait()
             connection.close()
 
+    def _is_over(self) -> bool:
+        most = self._load.most_requests
+        is_enough = most is not None and len(self._book.status) >= most
+        return is_enough or time.perf_counter() >= self._end_s
+
     def _send(self, connection: Connection) -> None:
-        load, book, now_s = self._load, self._book, time.perf_counter()
-        is_enough = load.most_requests is not None and len(book.status) >= load.most_requests
-        if now_s >= self._end_s or is_enough:
-            self._is_finished = True
-            self._broken.set()
+        if self._is_over() or not connection.is_open:
+            self._left.set()
             return
-        if not connection.is_open:
-            self._broken.set()
-            return
-        number = book.open(now_s)
+        load, book = self._load, self._book
+        number = book.open(time.perf_counter())
 
         def on_reply(connection: Connection, reply: Reply) -> None:
             book.close(number, reply)

@@ -18,13 +18,21 @@ from benchmarks.serving.bench import Bench
 from benchmarks.serving.bodies import cells, demands, forecast_requests
 from benchmarks.serving.environments import BENTOML, LITSERVE, Environment
 from benchmarks.serving.processes import Server, free_port, python_module, running
-from benchmarks.serving.turns import Contender, Length, Turn, alternate, medians, ratios
+from benchmarks.serving.turns import (
+    Contender,
+    Length,
+    Turn,
+    UnansweredError,
+    alternate,
+    medians,
+    ratios,
+)
 
 CLIENTS = (8, 64)
 LEAST = 1.0
 OURS, THEIRS = "ours", "theirs"
 LITSERVE_TIMEOUTS_S = (0.001, 0.005, 0.02)
-BENTOML_LATENCIES_MS = (100, 1_000, 60_000)
+BENTOML_LATENCIES_MS = (500, 2_000, 60_000)
 
 _CELLS = 64
 _LATENCY_VARIABLE = "BATCH_LATENCY_MS"
@@ -114,13 +122,21 @@ def _measure(
                     OURS: Contender(ours, forecast_requests(windows, **demands())),
                     THEIRS: Contender(theirs, forecast_requests(windows)),
                 }
-                turns = {
-                    clients: alternate(
-                        contenders, Length(clients, seconds), rounds, bench.generator.offer
-                    )
-                    for clients in CLIENTS
-                }
+                try:
+                    turns = {
+                        clients: alternate(
+                            contenders, Length(clients, seconds), rounds, bench.generator.offer
+                        )
+                        for clients in CLIENTS
+                    }
+                except UnansweredError as error:
+                    bench.say(f"{name}: {setting.words} is left out: {error}")
+                    ours.resume()
+                    continue
             matches.append(Match(setting.words, turns))
+    if not matches:
+        bench.say(f"{name} is left out: no setting of the opponent answered everything")
+        return
     yield rival_row(name, environment.words, matches, placement=bench.placement)
 
 

@@ -44,13 +44,17 @@ CLIENTS = 8
 MOST_GROWTH_BYTES = 2 * 2**20
 """Resident memory moves by more than what is asked for: the allocator's pages come and go."""
 
+MOST_POOL_THREADS = min(32, (os.cpu_count() or 1) + 4)
+"""Of `concurrent.futures`, where nothing else is asked for."""
+
 _STORED = 32
 _WARM_UP_SHARE = 0.4
 _SAMPLES = 12
 _EDGE = 3
-_COUNT = re.compile(r"soak tasks=(\d+) threads=(\d+)")
+_COUNT = re.compile(r"soak tasks=(\d+) pool=(\d+)")
 _COUNT_S = 10.0
 _LEAVE_AFTER_S = 0.002
+_LOOKS, _LOOK_S = 5, 0.05
 
 
 @dataclass(frozen=True)
@@ -60,14 +64,17 @@ class Kept:
     Attributes:
         memory_bytes: Resident.
         tasks: Of the event loop.
-        threads: Of the process.
+        threads: Of the process, without those of the pool.
         descriptors: Open files.
+        pool: Threads of the event loop's own pool, which starts them as they are needed, up to a
+            number that the machine's cores decide.
     """
 
     memory_bytes: int
     tasks: int
     threads: int
     descriptors: int
+    pool: int = 0
 
 
 def measure_soak(bench: Bench) -> Iterator[Result]:
@@ -129,9 +136,14 @@ def soak_requests(windows: Sequence[KpiWindow]) -> list[bytes]:
 
 
 def observe(server: Server) -> Kept:
-    """What the service holds now."""
-    tasks, threads = _inside(server)
-    return Kept(server.memory_bytes(), tasks, max(threads, server.threads()), server.descriptors())
+    """What the service holds once the connections of its last clients are gone."""
+    seen = []
+    for _ in range(_LOOKS):
+        tasks, pool = _inside(server)
+        seen.append((tasks, server.threads() - pool, pool, server.descriptors()))
+        time.sleep(_LOOK_S)
+    tasks, threads, pool, descriptors = (min(figure) for figure in zip(*seen, strict=True))
+    return Kept(server.memory_bytes(), tasks, threads, descriptors, pool)
 
 
 def growth(observed: Sequence[Kept], figure: str) -> float:
@@ -152,7 +164,9 @@ def soak_row(observed: Sequence[Kept], statuses: Any, **detail: Any) -> Result:
     others = {name: growth(observed, name) for name in ("tasks", "threads", "descriptors")}
     grown_bytes = growth(observed, "memory_bytes")
     failures = int((np.asarray(statuses) >= 500).sum() - (np.asarray(statuses) == 504).sum())
-    met = grown_bytes <= MOST_GROWTH_BYTES and not failures and max(others.values()) <= 0
+    is_bounded = max(one.pool for one in observed) <= MOST_POOL_THREADS
+    is_steady = grown_bytes <= MOST_GROWTH_BYTES and max(others.values()) <= 0
+    met = is_steady and is_bounded and not failures
     kinds, counts = np.unique(np.asarray(statuses), return_counts=True)
     return Result(
         "serving.soak",
@@ -168,6 +182,7 @@ def soak_row(observed: Sequence[Kept], statuses: Any, **detail: Any) -> Result:
             "tasks": [one.tasks for one in observed],
             "threads": [one.threads for one in observed],
             "descriptors": [one.descriptors for one in observed],
+            "pool_threads": [one.pool for one in observed],
             "statuses": {str(k): int(n) for k, n in zip(kinds, counts, strict=True)},
             **detail,
         },
@@ -199,7 +214,7 @@ def _store(server: Server, windows: Sequence[KpiWindow]) -> None:
 
 
 def _inside(server: Server) -> tuple[int, int]:
-    """Tasks and threads as the process itself counts them."""
+    """Tasks, and threads of the pool, as the process itself counts them."""
     before = len(_COUNT.findall(server.log.read_text(errors="replace")))
     os.kill(server.pid, signal.SIGUSR1)
     ends_s = time.monotonic() + _COUNT_S
@@ -209,7 +224,7 @@ def _inside(server: Server) -> tuple[int, int]:
             answer.read()
         found = _COUNT.findall(server.log.read_text(errors="replace"))
         if len(found) > before:
-            tasks, threads = found[-1]
-            return int(tasks), int(threads)
+            tasks, pool = found[-1]
+            return int(tasks), int(pool)
         if time.monotonic() > ends_s:
             raise TimeoutError(f"expected the service to count its tasks in {_COUNT_S:g} s")
