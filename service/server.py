@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import errno
+import gc
 import logging
 import os
 import signal
@@ -15,6 +16,7 @@ from types import FrameType
 from typing import cast
 
 import uvicorn
+from fastapi import FastAPI
 
 from kpi.store import KpiStore
 from model.predictor import Predictor
@@ -128,6 +130,23 @@ class _Server(uvicorn.Server):
     def __init__(self, config: uvicorn.Config, services: Services) -> None:
         super().__init__(config)
         self._services = services
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        """Listen, and once all is loaded leave that to itself."""
+        await super().startup(sockets)
+        self._settling = asyncio.create_task(self._settle(), name="settle")
+
+    async def _settle(self) -> None:
+        """Keep what the start has made out of the way of the garbage collector.
+
+        It is there to stay, and to look through all of torch's objects now and then stops the event
+        loop for a tenth of a second.
+        """
+        app = self.config.app
+        assert isinstance(app, FastAPI)
+        await app.state.lifecycle.started()
+        gc.collect()
+        gc.freeze()
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:  # noqa: ARG002
         """Begin to stop; a second signal stops at once."""

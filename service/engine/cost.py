@@ -1,10 +1,10 @@
 """What a call of a model costs: seconds a call and seconds a thousand samples, learnt as it runs.
 
 The estimate is `call_s * calls + work_s * work`. Both are measured when a model is warmed up and
-follow the machine from then on: newer calls count more, and what only one of them shows (a machine
-that became slower altogether) moves both. Squares of relative errors are minimised, or the largest
-calls alone would decide. How far calls exceed their estimate is kept beside it, so that a promise
-can be made with the margin that this machine needs.
+follow the machine from then on, all rungs on one thread together: newer calls count more, and what
+only one of the two shows (a machine that became slower altogether) moves both. Squares of relative
+errors are minimised, or the largest calls alone would decide. How far calls exceed their estimate
+is kept beside it, so that a promise can be made with the margin that this machine needs.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _RATIOS_KEPT, _LEAST_RATIOS = 200, 20
 _RATIO_LEVEL = 0.99
 _FIRST_MARGIN = 1.25
 _LEAST_MARGIN, _MOST_MARGIN = 1.05, 4.0
-_LEAST_S = 1e-9
+_LEAST_S, _LEAST_RATIO = 1e-9, 1e-6
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,41 +56,82 @@ class Measured:
     duration_s: float
 
 
-class CostModel:
-    """Learns what one rung costs.
+class Pace:
+    """How fast a thread is, against what was measured at the start: the same for all it is given.
 
-    Args:
-        measured: Calls of the warm-up, of at least two sizes; without any nothing costs anything.
+    What one rung shows holds for the others, so that a rung which no request can have for now is
+    not believed to be slow for longer than the others are.
     """
 
-    def __init__(self, measured: Sequence[Measured] = ()) -> None:
-        self.start_from(measured)
-
-    def start_from(self, measured: Sequence[Measured]) -> None:
-        """Forget what was learnt, and begin with these calls."""
-        self._line = _line(measured)
+    def __init__(self) -> None:
         self._factors = (1.0, 1.0)
         self._sums = _Sums()
         self._ratios = Recent(_RATIOS_KEPT, _MEMORY_S, _LEAST_RATIOS)
         self._margin_ratio = _FIRST_MARGIN
         self._observed_s = -math.inf
+
+    @property
+    def factors(self) -> tuple[float, float]:
+        """How many times as long samples take, and calls."""
+        return self._factors
+
+    @property
+    def margin_ratio(self) -> float:
+        """Durations stay below this many times their estimate, in 99 of 100 calls."""
+        return self._margin_ratio
+
+    def expected_ratio(self, share: float) -> float:
+        """How many times as long a call takes of which samples are this share."""
+        return self._factors[0] * share + self._factors[1] * (1 - share)
+
+    def observe(self, share: float, ratio: float, now_s: float) -> None:
+        """A call of which samples are this share took so many times as long, and ended now."""
+        passed_s = now_s - self._observed_s if math.isfinite(self._observed_s) else 0.0
+        self._observed_s = now_s
+        expected = max(self.expected_ratio(share), _LEAST_RATIO)
+        self._ratios.append(ratio / expected, now_s)
+        memory = min(_MEMORY, max(_LEAST_MEMORY, math.exp(-passed_s / (_MEMORY_S / 4))))
+        self._sums.add(share, min(ratio, _MOST_GROWTH * expected), memory)
+        self._factors = self._sums.factors()
+        if len(self._ratios) >= _LEAST_RATIOS:
+            level = self._ratios.quantile(_RATIO_LEVEL)
+            self._margin_ratio = min(max(level, _LEAST_MARGIN), _MOST_MARGIN)
+
+
+class CostModel:
+    """Learns what one rung costs.
+
+    Args:
+        measured: Calls of the warm-up, of at least two sizes; without any nothing costs anything.
+        pace: Of the thread that makes the calls; one of its own by default.
+    """
+
+    def __init__(self, measured: Sequence[Measured] = (), pace: Pace | None = None) -> None:
+        self.start_from(measured, pace or Pace())
+
+    def start_from(self, measured: Sequence[Measured], pace: Pace) -> None:
+        """Forget what was learnt, and begin with these calls, made at the present pace."""
+        work_s, call_s = _line(measured)
+        work_factor, call_factor = pace.factors
+        self._line = work_s / work_factor, call_s / call_factor
+        self._pace = pace
         for one in measured:
             self.observe(one.effort, one.duration_s, -math.inf)
 
     @property
     def work_s(self) -> float:
         """Seconds a thousand samples."""
-        return self._line[0] * self._factors[0]
+        return self._line[0] * self._pace.factors[0]
 
     @property
     def call_s(self) -> float:
         """Seconds a call, whatever its size."""
-        return self._line[1] * self._factors[1]
+        return self._line[1] * self._pace.factors[1]
 
     @property
     def margin_ratio(self) -> float:
         """Durations stay below this many times their estimate, in 99 of 100 calls."""
-        return self._margin_ratio
+        return self._pace.margin_ratio
 
     def estimate_s(self, effort: Effort) -> float:
         """Seconds that a call is expected to take."""
@@ -99,19 +140,9 @@ class CostModel:
     def observe(self, effort: Effort, duration_s: float, now_s: float) -> None:
         """A call took this long, and ended now."""
         line_s = self._line[0] * effort.work + self._line[1] * effort.calls
-        if line_s < _LEAST_S:
-            return
-        passed_s = now_s - self._observed_s if math.isfinite(self._observed_s) else 0.0
-        self._observed_s = now_s
-        expected_s = max(self.estimate_s(effort), _LEAST_S)
-        self._ratios.append(duration_s / expected_s, now_s)
-        memory = min(_MEMORY, max(_LEAST_MEMORY, math.exp(-passed_s / (_MEMORY_S / 4))))
-        believed_s = min(duration_s, _MOST_GROWTH * expected_s)
-        self._sums.add(self._line[0] * effort.work / line_s, believed_s / line_s, memory)
-        self._factors = self._sums.factors()
-        if len(self._ratios) >= _LEAST_RATIOS:
-            level = self._ratios.quantile(_RATIO_LEVEL)
-            self._margin_ratio = min(max(level, _LEAST_MARGIN), _MOST_MARGIN)
+        if line_s >= _LEAST_S:
+            share = self._line[0] * effort.work / line_s
+            self._pace.observe(share, duration_s / line_s, now_s)
 
 
 class _Sums:

@@ -12,6 +12,7 @@ from __future__ import annotations
 import asyncio
 import math
 from collections.abc import Callable, Sequence
+from functools import partial
 
 import numpy as np
 
@@ -33,6 +34,9 @@ BATCH_LIMIT = 32
 """Windows in one call: measured best between 8 and 32."""
 
 STALL_S = 60.0
+MODEL_NICENESS = 10
+"""Requests are read, refused and answered while the model works; it is the one that never pauses,
+and where both want the last core the event loop is to have it when it needs it."""
 # What any request asks for at least.
 _LEAST = KpiWindow("", ("",), 0, 1, np.full((1, 1), np.nan, dtype=np.float32))
 YIELD_S = 0.01
@@ -83,9 +87,9 @@ class Engine:
         self._accepts = False
         self._is_stalled = False
 
-        def lane(name: str) -> Lane:
+        def lane(name: str, niceness: int) -> Lane:
             return Lane(
-                Worker(name),
+                Worker(name, niceness),
                 clock=clock,
                 metrics=metrics,
                 batch_limit=batch_limit,
@@ -96,7 +100,10 @@ class Engine:
                 on_stall=self._stall,
             )
 
-        self._model_lane, self._baseline_lane = lane("inference"), lane("baseline")
+        self._model_lane, self._baseline_lane = (
+            lane("inference", MODEL_NICENESS),
+            lane("baseline", 0),
+        )
 
     @property
     def is_running(self) -> bool:
@@ -124,7 +131,7 @@ class Engine:
         """
         for step in ladder.steps:
             lane = self._lane(step.rung)
-            await self._trials.learn(step, ladder, call or lane.call)
+            await self._trials.learn(step, ladder, lane.pace, call or lane.call)
             lane.show_cost(step)
 
     def replace(self, old: Ladder, new: Ladder) -> None:
@@ -232,9 +239,9 @@ class Engine:
             lane = self._lane(step.rung)
             if (late := lane.late_s(job)) <= 0:
                 return lane
+            # It may be believed to be slower than it is, and nothing else would show it.
+            lane.probe(partial(self._trials.smallest, step, job.ladder))
             late_s, own_s = min(late_s, late), min(own_s, lane.own_s(job))
-        for step in job.ladder.down_to(job.ask.least_rung):
-            self._lane(step.rung).probe(self._trials.smallest(step, job.ladder))
         least = job.ask.least_rung.value
         raise BudgetError(
             f"an answer of rung {least} would come {1000 * late_s:.0f} ms after the budget of "

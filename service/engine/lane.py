@@ -10,10 +10,12 @@ import asyncio
 import logging
 import math
 from collections.abc import Callable, Sequence
+from functools import partial
 
 from kpi.window import KpiWindow
 from model.predictor import Forecast
-from service.clock import Clock
+from service.clock import Clock, Timer
+from service.engine.cost import Pace
 from service.engine.job import Answer, Ask, Job, Piece, Priority
 from service.engine.ladder import Step
 from service.engine.plan import Plan, Slot
@@ -70,14 +72,21 @@ class Lane:
         self._stall_s = stall_s
         self._on_stall = on_stall
         self._schedule = Schedule(batch_limit)
+        self._pace = Pace()
         self._waiting: list[Job] = []
         self._probe: Trial | None = None
         self._probed_s = -math.inf
         self._begun_s: float | None = None
         self._free_s = 0.0
+        self._overrun_timer: Timer | None = None
         self._plan: Plan | None = None
         self._work = asyncio.Event()
         self._dispatcher: asyncio.Task[None] | None = None
+
+    @property
+    def pace(self) -> Pace:
+        """How fast its thread is."""
+        return self._pace
 
     @property
     def is_running(self) -> bool:
@@ -129,17 +138,14 @@ class Lane:
         """What a job takes where nothing else is to be done."""
         return self._schedule.own_s(job)
 
-    def probe(self, trial: Trial) -> None:
-        """Measure a rung again, where nothing waits; it was refused to a request.
-
-        Where it is believed too slow for every request, nothing else would ever show otherwise.
-        """
+    def probe(self, trial: Callable[[], Trial]) -> None:
+        """Measure a rung again, where nothing waits; a request was not given to it."""
         now_s = self._clock.monotonic_s()
         is_busy = bool(self._waiting) or self._begun_s is not None
         if is_busy or now_s < self._probed_s + _PROBE_INTERVAL_S:
             return
         self._probed_s = now_s
-        self._probe = trial
+        self._probe = trial()
         self._work.set()
 
     def put(self, job: Job) -> None:
@@ -225,6 +231,7 @@ class Lane:
         windows = [window for piece in pieces for window in piece.windows]
         effort = step.effort(windows, job.ask.horizon)
         begun_s = self._begin(cost.margin_ratio * cost.estimate_s(effort) + behind_s)
+        self._watch_overrun()
         try:
             forecasts = await self.call(step, windows, job.ask)
         except Exception as error:
@@ -247,6 +254,31 @@ class Lane:
 
     def _end(self) -> None:
         self._begun_s, self._free_s, self._plan = None, 0.0, None
+        if self._overrun_timer is not None:
+            self._overrun_timer.cancel()
+
+    def _watch_overrun(self) -> None:
+        """See to those that wait, once the call takes longer than was promised."""
+        self._overrun_timer = self._clock.call_at(
+            self._promised_s(self._clock.monotonic_s()),
+            partial(self._soon, asyncio.get_running_loop()),
+        )
+
+    def _soon(self, loop: asyncio.AbstractEventLoop) -> None:
+        loop.call_soon_threadsafe(self._overrun)
+
+    def _overrun(self) -> None:
+        """Have those answered by a lesser rung that would be late now, where they take one."""
+        if self._begun_s is None:
+            return
+        now_s = self._clock.monotonic_s()
+        waiting = [job for job in self._waiting if not job.taken and not job.result.done()]
+        for slot in self._schedule.plan(waiting, self._promised_s(now_s)).slots:
+            if slot.finish_s > slot.job.due_s:
+                self.remove(slot.job)
+                if not self._step_down(slot.job):
+                    self.put(slot.job)
+        self._watch_overrun()
 
     async def _run_probe(self, trial: Trial) -> None:
         self._probe = None

@@ -11,7 +11,7 @@ from kpi.window import KpiWindow
 from model.predictor import Forecast
 from service.budget import Deadline
 from service.clock import Clock
-from service.engine.cost import Measured
+from service.engine.cost import Measured, Pace
 from service.engine.job import Ask
 from service.engine.ladder import Ladder, Step
 
@@ -61,7 +61,7 @@ class Trials:
             Ask(horizon, levels, Deadline(self._clock.monotonic_s(), math.inf)),
         )
 
-    async def learn(self, step: Step, ladder: Ladder, call: Call) -> None:
+    async def learn(self, step: Step, ladder: Ladder, pace: Pace, call: Call) -> None:
         """Have one rung called in several sizes; what that took is its cost from then on.
 
         Raises:
@@ -79,4 +79,4 @@ class Trials:
                 await call(step, many, ask)
                 duration_s = self._clock.monotonic_s() - begun_s
                 measured.append(Measured(step.effort(many, ask.horizon), duration_s))
-        step.cost.start_from(measured)
+        step.cost.start_from(measured, pace)

@@ -9,7 +9,9 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import os
 import queue
+import sys
 import threading
 from collections.abc import Callable
 from typing import Any, TypeAlias, TypeVar
@@ -25,10 +27,13 @@ class Worker:
 
     Args:
         name: Of the thread.
+        niceness: By how much it gives way to the other threads of the process, where the system
+            knows such a thing of threads.
     """
 
-    def __init__(self, name: str) -> None:
+    def __init__(self, name: str, niceness: int = 0) -> None:
         self._name = name
+        self._niceness = niceness
         self._tasks: _Tasks = queue.SimpleQueue()
         self._thread: threading.Thread | None = None
         self._pending: set[asyncio.Future[Any]] = set()
@@ -74,6 +79,8 @@ class Worker:
 
     def _work(self, loop: asyncio.AbstractEventLoop, tasks: _Tasks) -> None:
         ended_in_order = False
+        if self._niceness:
+            _give_way(self._niceness)
         try:
             while (task := tasks.get()) is not None:
                 _run(loop, *task)
@@ -121,3 +128,11 @@ def _set(future: asyncio.Future[Any], result: Any, error: Exception | None) -> N
 def _tell(loop: asyncio.AbstractEventLoop, function: Callable[..., None], *given: Any) -> None:
     with contextlib.suppress(RuntimeError):  # the loop is closed: nobody waits
         loop.call_soon_threadsafe(function, *given)
+
+
+def _give_way(niceness: int) -> None:
+    """Let the calling thread give way; threads that it starts do so too."""
+    if sys.platform == "linux":  # elsewhere it would be said of the whole process
+        thread = threading.get_native_id()
+        with contextlib.suppress(OSError):
+            os.setpriority(os.PRIO_PROCESS, thread, os.getpriority(os.PRIO_PROCESS, 0) + niceness)

@@ -175,8 +175,20 @@ async def test_control_requests_are_accepted_whatever_batch_requests_wait():
         await asyncio.gather(holder, *batch)
 
 
-async def test_a_request_that_would_be_late_by_now_is_answered_by_a_lesser_rung():
+async def test_while_a_call_takes_longer_than_was_promised_the_baseline_answers_who_waits_for_it():
     async with rungs() as it:
+        holder = await it.occupy()
+        answer = it.submit(windows("a"), 350)
+        it.clock.advance(0.2)
+        await answer
+        assert it.asked(Rung.BASELINE) == [["a0"]]
+        assert not holder.done()
+        it.models[Rung.FULL].gate.set()
+        await holder
+
+
+async def test_a_request_that_would_be_late_by_now_is_answered_by_a_lesser_rung():
+    async with rungs(rungs=(Rung.FULL, Rung.SHORT)) as it:
         holder = await it.occupy()
         answer = it.submit(windows("a"), 350)
         it.clock._s += 0.16  # the model takes longer than was expected
