@@ -75,6 +75,8 @@ def _to_array(
 
 Samples = Annotated[NDArray[np.float64], _AsArray()]
 MAX_LEVELS = 100
+# The most that a deployment may allow; settings may allow fewer.
+MAX_KPIS = 1024
 MAX_EVENTS = 1000
 DEFAULT_LEVELS = (0.1, 0.5, 0.9)
 MAX_STEP_SECONDS = 2_678_400  # 31 days
@@ -156,7 +158,7 @@ class ForecastOptions(_In):
     horizon: int = Field(
         description="Steps to forecast.", json_schema_extra={"minimum": 1}, examples=[24]
     )
-    quantiles: list[float] = Field(
+    quantiles: Annotated[list[float], FailFast()] = Field(
         default_factory=lambda: list(DEFAULT_LEVELS),
         min_length=1,
         max_length=MAX_LEVELS,

@@ -26,6 +26,7 @@ from service.kserve.timeseries import (
 from service.models import find_model, served_models
 from service.routes.forecast import BudgetHeader
 from service.routes.responses import json_body, kserve_errors
+from service.series import check_count
 
 router = APIRouter(tags=["KServe time series"])
 
@@ -64,6 +65,7 @@ async def timeseries_forecast(request: Request, _budget: BudgetHeader = None) ->
         options = body.options
         check_horizon(options.horizon, predictor, "/options/horizon")
         check_levels(options.quantiles or (), predictor, "/options/quantiles")
+        check_count(len(body.inputs), services.limits)
         series = to_series(body.inputs, services.clock.now_ms())
         named = await windows_of(request, services, series, partial(place_of, body.inputs))
         levels = mean_levels(predictor.level_range, options.quantiles or ())

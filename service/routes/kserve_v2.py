@@ -26,12 +26,13 @@ from service.kserve.messages import (
 from service.kserve.series import windows_of
 from service.kserve.tensors import BINARY_MEDIA_TYPE, EXTENSION, LENGTH_HEADER, decode, encode
 from service.kserve.v1 import ModelNames, ModelReadiness
-from service.kserve.v2 import INPUTS, OUTPUTS, place_of, to_outputs, to_plan
+from service.kserve.v2 import INPUTS, OUTPUTS, batch_of, place_of, to_outputs, to_plan
 from service.models import find_model, model_versions, served_models
 from service.routes.forecast import BudgetHeader
 from service.routes.health import is_alive
 from service.routes.model_path import ModelName, ModelVersion
 from service.routes.responses import kserve_errors
+from service.series import check_count
 
 router = APIRouter(tags=["KServe V2"])
 
@@ -233,6 +234,7 @@ async def _infer(request: Request, model: str, version: str | None, length: str 
     check_door(request, services, running.engine)
     with services.room.visit() as visit:
         sent = await read_decoded(request, services, visit, partial(decode, length_header=length))
+        check_count(batch_of(sent), services.limits)
         plan = to_plan(sent, running.engine.predictor, services.clock.now_ms())
         named = await windows_of(
             request, services, plan.series, lambda _position, rest: place_of(plan, rest)
