@@ -102,6 +102,13 @@ Seconds = Annotated[
 ]
 
 
+# Two numbers, in words that readers of every version of JSON Schema understand alike.
+Range = Annotated[
+    tuple[float, float],
+    WithJsonSchema({"type": "array", "items": {"type": "number"}, "minItems": 2, "maxItems": 2}),
+]
+
+
 class Event(_In):
     """Something known beforehand: a match, a concert, a maintenance."""
 
@@ -296,7 +303,7 @@ class ModelCard(_Out):
     version: str
     digest: str
     max_horizon: int = Field(description="Longest horizon in steps.")
-    quantile_range: tuple[float, float] = Field(description="Lowest and highest level to ask for.")
+    quantile_range: Range = Field(description="Lowest and highest level to ask for.")
     catalogue_version: str | None = None
     training: dict[str, Any] = Field(default_factory=dict, description="Provenance.")
     evaluation: dict[str, Any] = Field(default_factory=dict, description="Measured accuracy.")
