@@ -68,7 +68,7 @@ def test_ten_thousand_idle_connections_hinder_nobody_and_are_let_go() -> None:
             RANCAST_PROFILE="non-rt",
             RANCAST_ACCESS_LOG="false",
             # Long enough to open them all on a busy machine; the silence is ended by it.
-            RANCAST_HEAD_SECONDS="10",
+            RANCAST_HEAD_SECONDS="20",
         ) as service,
         httpx.Client(base_url=service.address, timeout=60) as client,
         ExitStack() as stack,
