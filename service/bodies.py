@@ -19,6 +19,8 @@ JSON_MEDIA_TYPE = "application/json"
 # A client that says nothing for so long in the middle of its body is taken for gone.
 STALLED_S = 30.0
 _PIECE_BYTES = 1024 * 1024
+# Of a number of bytes; Python itself reads no number of thousands.
+_MOST_DIGITS = 18
 
 Decoded = TypeVar("Decoded")
 
@@ -83,8 +85,10 @@ async def _read_bounded(
 ) -> bytes:
     """The whole body; stops reading as soon as it is clear that it is too large, or has no room."""
     stated = request.headers.get("content-length", "")
-    if stated.isdecimal() and int(stated) > most_bytes:
-        raise TooLargeError(f"expected a body of at most {most_bytes} bytes, got {stated}")
+    if stated.isdecimal() and (len(stated) > _MOST_DIGITS or int(stated) > most_bytes):
+        raise TooLargeError(
+            f"expected a body of at most {most_bytes} bytes, got {stated[:_MOST_DIGITS]}"
+        )
     chunks: list[bytes] = []
     size = 0
     now_s = asyncio.get_running_loop().time

@@ -5,10 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from pydantic import ValidationError
+
 from service.errors import Fault
+from service.room import SMALL_BYTES
 from service.series import pointer
 
 _MOST_FAULTS = 10
+# More are not even looked at.
+_MOST_COMPLAINTS = 1_000
 _STAMP = "expected an RFC 3339 stamp with an offset, such as 2026-11-01T00:00:00Z"
 _REASONS: Mapping[str, str] = {
     "missing": "expected this field, but it is missing",
@@ -32,6 +37,25 @@ def body_faults(errors: Sequence[Any]) -> list[Fault]:
         Fault(pointer(*(part for part in error["loc"] if part not in _MARKS)), _reason(error))
         for error in errors[:_MOST_FAULTS]
     ]
+
+
+def faults_of(error: ValidationError, text: bytes) -> list[Fault]:
+    """What a validator has against a JSON text, in a memory that does not grow with its faults.
+
+    A complaint takes a hundred times what the field takes that it is about, and shows its input as
+    Python objects. So what came is repeated of small texts only, and of very many faults no one is.
+
+    Args:
+        error: What the validator said.
+        text: The whole text.
+    """
+    if error.error_count() > _MOST_COMPLAINTS:
+        reason = (
+            f"expected what the schema in /docs says, but {error.error_count()} values or fields "
+            "are otherwise"
+        )
+        return [Fault("", reason)]
+    return body_faults(error.errors(include_url=False, include_input=len(text) <= SMALL_BYTES))
 
 
 def query_faults(errors: Sequence[Any]) -> list[Fault]:

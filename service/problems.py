@@ -16,7 +16,7 @@ from fastapi.exceptions import RequestValidationError
 from fastapi.responses import Response
 from starlette.exceptions import HTTPException
 
-from service.container import services_of
+from service.container import Phase, services_of
 from service.errors import (
     ANSWERS,
     Answer,
@@ -80,7 +80,11 @@ def answer_error(request: Request, error: RequestError) -> Response:
             detail=error,
         )
     faults = error.faults if isinstance(error, InvalidRequestError) else ()
-    return _respond(request, answer, _detail(error, faults), _headers(error), faults)
+    headers = _headers(error)
+    if services_of(request).phase is Phase.DRAINING:
+        # The next request belongs to another replica, and to another connection.
+        headers["Connection"] = "close"
+    return _respond(request, answer, _detail(error, faults), headers, faults)
 
 
 async def _on_bad_parameters(request: Request, error: Exception) -> Response:

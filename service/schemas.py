@@ -75,6 +75,8 @@ def _to_array(
 
 Samples = Annotated[NDArray[np.float64], _AsArray()]
 MAX_LEVELS = 100
+# The most that a deployment may allow; settings may allow fewer.
+MAX_KPIS = 1024
 MAX_EVENTS = 1000
 DEFAULT_LEVELS = (0.1, 0.5, 0.9)
 MAX_STEP_SECONDS = 2_678_400  # 31 days
@@ -97,6 +99,13 @@ def _whole(duration_s: float) -> float:
 
 Seconds = Annotated[
     float, PlainSerializer(_whole, return_type=int | float), WithJsonSchema({"type": "number"})
+]
+
+
+# Two numbers, in words that readers of every version of JSON Schema understand alike.
+Range = Annotated[
+    tuple[float, float],
+    WithJsonSchema({"type": "array", "items": {"type": "number"}, "minItems": 2, "maxItems": 2}),
 ]
 
 
@@ -156,7 +165,7 @@ class ForecastOptions(_In):
     horizon: int = Field(
         description="Steps to forecast.", json_schema_extra={"minimum": 1}, examples=[24]
     )
-    quantiles: list[float] = Field(
+    quantiles: Annotated[list[float], FailFast()] = Field(
         default_factory=lambda: list(DEFAULT_LEVELS),
         min_length=1,
         max_length=MAX_LEVELS,
@@ -300,7 +309,7 @@ class ModelCard(_Out):
     version: str
     digest: str
     max_horizon: int = Field(description="Longest horizon in steps.")
-    quantile_range: tuple[float, float] = Field(description="Lowest and highest level to ask for.")
+    quantile_range: Range = Field(description="Lowest and highest level to ask for.")
     catalogue_version: str | None = None
     training: dict[str, Any] = Field(default_factory=dict, description="Provenance.")
     evaluation: dict[str, Any] = Field(default_factory=dict, description="Measured accuracy.")

@@ -102,7 +102,7 @@ def to_windows(
         TooLargeError: More series than the limit.
         InvalidRequestError: A series that cannot be put on a grid.
     """
-    _check_count(series, limits)
+    check_count(len(series), limits)
     names: dict[tuple[str, ...], _Names] = {}
     named: list[NamedWindow] = []
     for run in _runs(series):
@@ -142,7 +142,7 @@ def to_observations(
         TooLargeError: More series than the limit.
         InvalidRequestError: A series that cannot be put on a grid.
     """
-    _check_count(series, limits)
+    check_count(len(series), limits)
     cells: dict[str, int] = {}
     kpis: dict[str, int] = {}
     names: dict[tuple[str, ...], _Names] = {}
@@ -200,11 +200,16 @@ class _Block:
         return np.full(self.values.size, self.step_ms, dtype=np.int64)
 
 
-def _check_count(series: Sequence[Series], limits: SeriesLimits) -> None:
-    if len(series) > limits.max_series:
+def check_count(count: int, limits: SeriesLimits) -> None:
+    """Refuse more series than one request may hold; before anything is made of each.
+
+    Raises:
+        TooLargeError: There are more.
+    """
+    if count > limits.max_series:
         raise TooLargeError(
-            f"expected at most {limits.max_series} series in one request, got {len(series)}; "
-            "divide them over several"
+            f"expected at most {limits.max_series} series in one request, got {count}; divide "
+            "them over several"
         )
 
 

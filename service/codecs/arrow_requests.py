@@ -34,7 +34,7 @@ from service.codecs.arrow_columns import (
 from service.codecs.arrow_events import events_of
 from service.codecs.arrow_stream import read_stream, refusing_damage
 from service.errors import InvalidRequestError, TooLargeError
-from service.faults import body_faults
+from service.faults import faults_of
 from service.schemas import ForecastOptions
 from service.series import NamedWindow, SentObservations, SeriesLimits, pointer
 from service.timestamps import is_time_zone
@@ -245,7 +245,7 @@ def decode_arrow_forecast(
     try:
         options = ForecastOptions.model_validate_json(text)
     except ValidationError as error:
-        first, *others = body_faults(error.errors(include_url=False))
+        first, *others = faults_of(error, text)
         raise InvalidRequestError(
             first.path,
             f"{first.reason} (options are JSON in the schema's metadata {METADATA_KEY!r})",

@@ -12,9 +12,12 @@ from typing import TypeVar
 from pydantic import BaseModel, ValidationError
 
 from service.codecs.cutting import cut_samples
-from service.errors import InvalidRequestError, MalformedBodyError
-from service.faults import body_faults
+from service.errors import InvalidRequestError, MalformedBodyError, TooLargeError
+from service.faults import faults_of
 from service.schemas import CutLists
+
+# An object takes some hundred times the two bytes of its braces while it is parsed.
+_MOST_OBJECTS = 1_000_000
 
 Body = TypeVar("Body", bound=BaseModel)
 
@@ -26,6 +29,7 @@ def decode_histories(text: bytes, model: type[Body]) -> Body:
 
     Raises:
         MalformedBodyError: It is not JSON.
+        TooLargeError: It has more than a million objects.
         InvalidRequestError: It is JSON of another shape.
     """
     cut = cut_samples(text)
@@ -42,13 +46,27 @@ def decode_json(text: bytes, model: type[Body]) -> Body:
 
     Raises:
         MalformedBodyError: It is not JSON.
+        TooLargeError: It has more than a million objects.
         InvalidRequestError: It is JSON of another shape.
     """
+    if text.count(b"{") > _MOST_OBJECTS:
+        raise TooLargeError(
+            f"expected at most {_MOST_OBJECTS} objects in one body, got more; divide them over "
+            "several"
+        )
     try:
         return model.model_validate_json(text)
     except ValidationError as error:
-        errors = error.errors(include_url=False)
-    if errors[0]["type"] == "json_invalid":
-        raise MalformedBodyError(f"expected JSON: {errors[0]['ctx']['error']}")
-    first, *others = body_faults(errors)
+        broken = _break_in(error)
+        first, *others = faults_of(error, text)
+    if broken is not None:
+        raise MalformedBodyError(f"expected JSON: {broken}")
     raise InvalidRequestError(first.path, first.reason, tuple(others))
+
+
+def _break_in(error: ValidationError) -> str | None:
+    """Where a text breaks that is not JSON, None where it is; this is never one error of many."""
+    if error.error_count() > 1:
+        return None
+    (only,) = error.errors(include_url=False, include_input=False)
+    return str(only["ctx"]["error"]) if only["type"] == "json_invalid" else None

@@ -80,6 +80,11 @@ class Pace:
         """Durations stay below this many times their estimate, in 99 of 100 calls."""
         return self._margin_ratio
 
+    @property
+    def observed_s(self) -> float:
+        """When the last call ended that it has learnt from."""
+        return self._observed_s
+
     def expected_ratio(self, share: float) -> float:
         """How many times as long a call takes of which samples are this share."""
         return self._factors[0] * share + self._factors[1] * (1 - share)
@@ -109,14 +114,16 @@ class CostModel:
     def __init__(self, measured: Sequence[Measured] = (), pace: Pace | None = None) -> None:
         self.start_from(measured, pace or Pace())
 
-    def start_from(self, measured: Sequence[Measured], pace: Pace) -> None:
-        """Forget what was learnt, and begin with these calls, made at the present pace."""
+    def start_from(
+        self, measured: Sequence[Measured], pace: Pace, now_s: float = -math.inf
+    ) -> None:
+        """Forget what was learnt, and begin with these calls, made just now and at this pace."""
         work_s, call_s = _line(measured)
         work_factor, call_factor = pace.factors
         self._line = work_s / work_factor, call_s / call_factor
         self._pace = pace
         for one in measured:
-            self.observe(one.effort, one.duration_s, -math.inf)
+            self.observe(one.effort, one.duration_s, now_s)
 
     @property
     def work_s(self) -> float:

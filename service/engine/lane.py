@@ -142,7 +142,8 @@ class Lane:
         """Measure a rung again, where nothing waits; a request was not given to it."""
         now_s = self._clock.monotonic_s()
         is_busy = bool(self._waiting) or self._begun_s is not None
-        if is_busy or now_s < self._probed_s + _PROBE_INTERVAL_S:
+        known_s = max(self._probed_s, self._pace.observed_s)
+        if is_busy or now_s < known_s + _PROBE_INTERVAL_S:
             return
         self._probed_s = now_s
         self._probe = trial()

@@ -79,4 +79,4 @@ class Trials:
                 await call(step, many, ask)
                 duration_s = self._clock.monotonic_s() - begun_s
                 measured.append(Measured(step.effort(many, ask.horizon), duration_s))
-        step.cost.start_from(measured, pace)
+        step.cost.start_from(measured, pace, self._clock.monotonic_s())

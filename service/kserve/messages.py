@@ -7,6 +7,7 @@ from typing import Annotated, Any
 from pydantic import BaseModel, ConfigDict, FailFast, Field
 
 _MOST_DIMENSIONS = 8
+_LONGEST = 2**31 - 1
 _MOST_OUTPUTS = 64
 
 
@@ -19,7 +20,7 @@ class InferInput(_Shape):
     """One tensor of a request."""
 
     name: str = Field(examples=["values"])
-    shape: list[Annotated[int, Field(ge=0)]] = Field(
+    shape: list[Annotated[int, Field(ge=0, le=_LONGEST)]] = Field(
         max_length=_MOST_DIMENSIONS, examples=[[1, 2, 3]]
     )
     datatype: str = Field(examples=["FP32"])

@@ -43,6 +43,8 @@ NUMBERS: Mapping[str, np.dtype[Any]] = MappingProxyType(
     }
 )
 _LENGTH = struct.Struct("<I")
+# Of a number of bytes; Python itself reads no number of thousands.
+_MOST_DIGITS = 18
 
 Tensors = Mapping[str, "Tensor"]
 
@@ -143,9 +145,11 @@ def _place(position: int, *rest: str) -> str:
 
 
 def _json_length(header: str, most: int) -> int:
-    if not header.isascii() or not header.isdecimal() or int(header) > most:
+    is_number = header.isascii() and header.isdecimal() and len(header) <= _MOST_DIGITS
+    if not is_number or int(header) > most:
         raise InvalidRequestError(
-            f"header:{LENGTH_HEADER}", f"expected a number of at most {most} bytes, got {header!r}"
+            f"header:{LENGTH_HEADER}",
+            f"expected a number of at most {most} bytes, got {header[:_MOST_DIGITS]!r}",
         )
     return int(header)
 
@@ -155,17 +159,28 @@ def _from_list(position: int, one: InferInput, data: list[Any]) -> NDArray[Any]:
     kinds = set(map(type, flat))
     if one.datatype == TEXT:
         _check_kinds(position, one, kinds, {str}, "strings")
-        return np.array(flat, dtype=object).reshape(one.shape)
+        return _shaped(position, one, np.array(flat, dtype=object))
     whole = _is_whole(position, one)
     if whole:
         _check_kinds(position, one, kinds, {int}, "whole numbers")
     else:
         _check_kinds(position, one, kinds, {int, float, type(None)}, "numbers or null")
     try:
-        return np.array(flat, dtype=np.int64 if whole else np.float64).reshape(one.shape)
+        values = np.array(flat, dtype=np.int64 if whole else np.float64)
     except OverflowError:
         raise InvalidRequestError(
             _place(position, "data"), f"a number is too large for {one.datatype}"
+        ) from None
+    return _shaped(position, one, values)
+
+
+def _shaped(position: int, one: InferInput, values: NDArray[Any]) -> NDArray[Any]:
+    """The values in their shape, of which they are known to have the number of elements."""
+    try:
+        return values.reshape(one.shape)
+    except ValueError:  # empty, but too long in its other dimensions
+        raise InvalidRequestError(
+            _place(position, "shape"), f"expected the shape of an array, got {one.shape}"
         ) from None
 
 
@@ -224,7 +239,7 @@ def _from_bytes(position: int, one: InferInput, chunk: memoryview) -> NDArray[An
         texts = list(_read_texts(position, chunk))
         if len(texts) != count:
             raise _other_shape(position, one, f"has {len(texts)} elements")
-        return np.array(texts, dtype=object).reshape(one.shape)
+        return _shaped(position, one, np.array(texts, dtype=object))
     whole = _is_whole(position, one)
     kind = NUMBERS[one.datatype]
     if len(chunk) != count * kind.itemsize:
@@ -233,7 +248,7 @@ def _from_bytes(position: int, one: InferInput, chunk: memoryview) -> NDArray[An
             f"expected {count * kind.itemsize} bytes of {one.datatype} in shape {one.shape}, got "
             f"{len(chunk)}",
         )
-    values = np.frombuffer(chunk, dtype=kind).reshape(one.shape)
+    values = _shaped(position, one, np.frombuffer(chunk, dtype=kind))
     return values.astype(np.int64 if whole else np.float64)
 
 

@@ -37,7 +37,7 @@ from service.kserve.series import (
     check_step,
     feature_names,
 )
-from service.schemas import MAX_LEVELS, Name, Samples, Series
+from service.schemas import MAX_KPIS, MAX_LEVELS, Name, Samples, Series
 from service.series import pointer
 from service.timestamps import to_ms, to_rfc3339
 
@@ -128,6 +128,8 @@ class TimeseriesInput(_Shape):
     )
     kpis: list[Name] | None = Field(
         None,
+        fail_fast=True,
+        max_length=MAX_KPIS,
         description="What the variables are; an extension. Without it one variable has the name "
         "of the series, and several are called feature.0 and so on.",
     )
@@ -146,6 +148,7 @@ class TimeseriesOptions(_Shape, DemandFields):
     horizon: int = Field(description="Steps to forecast.", examples=[24])
     quantiles: list[float] | None = Field(
         None,
+        fail_fast=True,
         min_length=1,
         max_length=MAX_LEVELS,
         description="Levels between 0 and 1, ascending; without them the mean alone is answered.",

@@ -43,7 +43,15 @@ from service.kserve.series import (
     check_names,
     feature_names,
 )
-from service.schemas import DEFAULT_LEVELS, MAX_LEVELS, MAX_STEP_SECONDS, Name, Samples, Series
+from service.schemas import (
+    DEFAULT_LEVELS,
+    MAX_KPIS,
+    MAX_LEVELS,
+    MAX_STEP_SECONDS,
+    Name,
+    Samples,
+    Series,
+)
 from service.series import NamedWindow, pointer
 from service.timestamps import to_ms, to_rfc3339
 
@@ -83,6 +91,7 @@ class PredictParameters(_Shape, DemandFields):
     )
     quantiles: list[float] | None = Field(
         None,
+        fail_fast=True,
         min_length=1,
         max_length=MAX_LEVELS,
         description="Levels between 0 and 1, ascending. Rows and numbers are answered with "
@@ -90,6 +99,8 @@ class PredictParameters(_Shape, DemandFields):
     )
     kpis: list[Name] | None = Field(
         None,
+        fail_fast=True,
+        max_length=MAX_KPIS,
         description="What the columns of rows, or the numbers, are; feature.0 and so on without.",
         examples=[["DRB.UEThpDl", "DRB.UEThpUl"]],
     )

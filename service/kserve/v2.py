@@ -158,6 +158,12 @@ def to_plan(sent: Sent, predictor: Predictor, now_ms: int) -> Plan:
     )
 
 
+def batch_of(sent: Sent) -> int:
+    """Number of series that a request brings, as far as it is known before they are looked at."""
+    values = sent.tensors.get("values")
+    return len(values.values) if values is not None and values.values.ndim else 0
+
+
 def place_of(plan: Plan, rest: str) -> str:
     """Where a fault of a series lies in the request, from the rest of a pointer into the series."""
     field = rest.removeprefix("/").partition("/")[0]

@@ -25,6 +25,7 @@ from service.kserve.timeseries import (
 )
 from service.models.reference import ModelReference
 from service.routes.responses import demand_headers, json_body, kserve_errors
+from service.series import check_count
 
 router = APIRouter(tags=["KServe time series"])
 
@@ -64,6 +65,7 @@ async def timeseries_forecast(request: Request) -> Response:
         options = body.options
         check_horizon(options.horizon, predictor, "/options/horizon")
         check_levels(options.quantiles or (), predictor, "/options/quantiles")
+        check_count(len(body.inputs), services.limits)
         series = to_series(body.inputs, services.clock.now_ms())
         named = await windows_of(request, services, series, partial(place_of, body.inputs))
         levels = mean_levels(predictor.level_range, options.quantiles or ())

@@ -33,7 +33,7 @@ from service.models.reference import ModelReference
 from service.routes.model_path import ModelName
 from service.routes.responses import demand_headers, json_body, kserve_errors
 from service.schemas import MAX_STEP_SECONDS, Name
-from service.series import pointer
+from service.series import check_count, pointer
 
 router = APIRouter(tags=["KServe V1"])
 
@@ -119,6 +119,7 @@ async def predict(
         check_horizon(shape.steps, predictor, where("horizon"))
         check_levels(shape.shown, predictor, where("quantiles"))
         check_levels(shape.levels, predictor, where("quantiles"))
+        check_count(len(body.instances), services.limits)
         series = to_series(body, parameters, services.clock.now_ms())
         named = await windows_of(request, services, series, partial(place_of, body, where))
         demands = parameters.demands

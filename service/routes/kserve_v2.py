@@ -26,11 +26,12 @@ from service.kserve.messages import (
 from service.kserve.series import windows_of
 from service.kserve.tensors import BINARY_MEDIA_TYPE, EXTENSION, LENGTH_HEADER, decode, encode
 from service.kserve.v1 import ModelNames, ModelReadiness
-from service.kserve.v2 import INPUTS, OUTPUTS, place_of, to_outputs, to_plan
+from service.kserve.v2 import INPUTS, OUTPUTS, batch_of, place_of, to_outputs, to_plan
 from service.models.reference import ModelReference
 from service.routes.health import is_alive
 from service.routes.model_path import ModelName, ModelVersion
 from service.routes.responses import demand_headers, kserve_errors
+from service.series import check_count
 
 router = APIRouter(tags=["KServe V2"])
 
@@ -231,6 +232,7 @@ async def _infer(request: Request, model: str, version: str | None, length: str 
     check_door(request, services, chosen)
     with services.room.visit() as visit:
         sent = await read_decoded(request, services, visit, partial(decode, length_header=length))
+        check_count(batch_of(sent), services.limits)
         plan = to_plan(sent, chosen.predictor, services.clock.now_ms())
         named = await windows_of(
             request, services, plan.series, lambda _position, rest: place_of(plan, rest)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import socket
 import threading
-from collections.abc import Coroutine, Iterator
+from collections.abc import Callable, Coroutine, Iterator
 from concurrent.futures import Future
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -46,15 +46,26 @@ class Live:
         """Run a coroutine on the server's loop, and wait for it."""
         return asyncio.run_coroutine_threadsafe(work, self.loop).result(30)
 
+    def until(self, holds: Callable[[], bool]) -> None:
+        """Wait on the server's loop, which goes on meanwhile, until something holds."""
+
+        async def wait() -> None:
+            while not holds():
+                await asyncio.sleep(0)
+
+        self.run(wait())
+
+    def metric(self, name: str, **labels: str) -> float:
+        """A metric's value, 0 where it has none yet."""
+        return self.services.metrics._registry.get_sample_value(name, labels) or 0.0
+
     def connect(self) -> socket.socket:
         """A new connection."""
         return socket.create_connection(("127.0.0.1", self.port), timeout=30)
 
     def closed(self, reason: str) -> float:
         """Connections that were closed for this reason."""
-        labels = {"reason": reason}
-        registry = self.services.metrics._registry
-        return registry.get_sample_value("rancast_connections_closed_total", labels) or 0.0
+        return self.metric("rancast_connections_closed_total", reason=reason)
 
 
 @contextmanager

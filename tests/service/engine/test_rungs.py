@@ -331,6 +331,7 @@ async def test_batch_requests_take_no_permits_of_control_requests():
 async def test_a_probe_is_time_that_is_not_promised_to_others():
     async with rungs(rungs=(Rung.FULL,)) as it:
         model = it.models[Rung.FULL]
+        it.clock.advance(1)
         model.gate.clear()
         with pytest.raises(BudgetError):
             it.submit(windows("a"), 50)
