@@ -41,7 +41,7 @@ class Door:
         book: The tokens, None where none are asked for.
         limiter: Counts requests, None where nothing limits them.
         max_headers: Headers of one request, at most.
-        max_head_bytes: Bytes of their names and values, at most.
+        max_head_bytes: Bytes of their names and values, and of the path and query, at most.
     """
 
     def __init__(
@@ -75,7 +75,7 @@ class Door:
 
     def _admit(self, scope: Scope) -> None:
         headers: list[tuple[bytes, bytes]] = scope["headers"]
-        self._check_head(headers)
+        self._check_head(scope, headers)
         if self._book is not None or self._limiter is not None:
             self._check_client(scope, headers)
         if _CONTROL.search(scope["path"]):
@@ -104,17 +104,18 @@ class Door:
         if not needed & token.scopes:
             raise _lacking(token, needed)
 
-    def _check_head(self, headers: list[tuple[bytes, bytes]]) -> None:
+    def _check_head(self, scope: Scope, headers: list[tuple[bytes, bytes]]) -> None:
         if len(headers) > self._max_headers:
             raise HeadTooLargeError(
                 f"expected at most {self._max_headers} headers, got {len(headers)}"
             )
-        size = 0
+        size = len(scope.get("raw_path") or b"") + len(scope["query_string"])
         for name, value in headers:
             size += len(name) + len(value)
         if size > self._max_head_bytes:
             raise HeadTooLargeError(
-                f"expected headers of at most {self._max_head_bytes} bytes, got {size}"
+                f"expected a path, a query and headers of at most {self._max_head_bytes} bytes "
+                f"together, got {size}"
             )
 
     def _limit(self, scope: Scope, token: Token | None) -> None:

@@ -179,3 +179,10 @@ async def test_a_head_with_too_many_headers_or_bytes_is_refused():
         assert await ask(client, "GET", "/healthz", big="x" * 512) == 200
         counted = await client.metric("rancast_requests_rejected_total", reason="head_too_large")
     assert counted == 2
+
+
+@pytest.mark.parametrize("target", ["/v1/cells/{}", "/healthz?{}"])
+async def test_a_path_and_a_query_count_as_parts_of_the_head(target):
+    async with serving(Settings(max_head_bytes=2048)) as client:
+        assert await ask(client, "GET", target.format("x" * 512)) in (200, 404)
+        assert await ask(client, "GET", target.format("x" * 2048)) == 431
