@@ -1,8 +1,8 @@
-"""Connections that cost nothing: how many, how long they may be silent, how large a head may grow.
+"""Connections that cost nothing: how many, how long they may be silent, what they may make us keep.
 
-The server alone bounds none of it: a connection that never says a word stays for ever, and the
-head of a request grows until memory ends. Its own limit of connections refuses requests on
-connections that are old and well; here the new connection is closed instead.
+The server alone bounds none of it: a connection that never says a word stays for ever, and heads,
+trailers and requests that wait for their turn grow until memory ends. Its own limit of connections
+refuses requests on connections that are old and well; here the new connection is closed instead.
 """
 
 from __future__ import annotations
@@ -22,6 +22,10 @@ _TOO_LARGE = (
 )
 
 
+# Requests of one connection that may wait while the first of them is answered.
+MOST_PIPELINED = 64
+
+
 @dataclass(frozen=True, slots=True)
 class ConnectionLimits:
     """What one server grants.
@@ -30,12 +34,15 @@ class ConnectionLimits:
         most_connections: At a time; one more is closed at once.
         head_s: Time in which the head of a request has to be whole, counted from the connection for
             the first one, from its first byte for the others.
-        most_head_bytes: Bytes of a head that is not whole yet.
+        most_head_bytes: Bytes of a head that is not whole yet, and of everything else that is not
+            the body itself: trailers, sizes of chunks, empty lines.
+        most_headers: Headers of a request that are kept; the application refuses what has more.
     """
 
     most_connections: int
     head_s: float
     most_head_bytes: int
+    most_headers: int
 
 
 class GuardedProtocol(HttpToolsProtocol):
@@ -52,9 +59,12 @@ class GuardedProtocol(HttpToolsProtocol):
         self._limits = limits
         self._metrics = metrics
         self._head_timer: asyncio.TimerHandle | None = None
-        self._head_bytes = 0
         self._in_head = False
-        self._began_here = False
+        self._header_bytes = 0
+        # Bytes since the last step forward, and whether there was one in the piece that is parsed.
+        self._idle_bytes = 0
+        self._steps = False
+        self._is_overrun = False
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """Take the connection, or close it where there are too many."""
@@ -70,33 +80,66 @@ class GuardedProtocol(HttpToolsProtocol):
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
-        """Parse what came; close where a head grows too large."""
+        """Parse what came; close where it is no request, no body, and too much of it."""
         if self.transport.is_closing():
             return
-        self._began_here = False
+        self._steps = False
         super().data_received(data)
-        # What a head shares its first piece with, the end of a body say, is not counted against it.
-        if not self._in_head or self._began_here:
+        if self.transport.is_closing():
             return
-        self._head_bytes += len(data)
-        if self._head_bytes > self._limits.most_head_bytes:
-            self.transport.write(_TOO_LARGE)
+        if self._is_overrun:
+            self._close("pipelined")
+            return
+        # A piece with a step forward is not counted: most of it may be the end of a body, say.
+        self._idle_bytes = 0 if self._steps else self._idle_bytes + len(data)
+        if self._idle_bytes > self._limits.most_head_bytes:
+            if self._in_head and (self.cycle is None or self.cycle.response_complete):
+                self.transport.write(_TOO_LARGE)
             self._close("head_too_large")
 
     def on_message_begin(self) -> None:
         """The first byte of a request: the rest of its head has to follow in time."""
         super().on_message_begin()
+        self._steps = True
         self._in_head = True
-        self._began_here = True
-        self._head_bytes = 0
+        self._header_bytes = 0
         if self._head_timer is None:
             self._await_head()
 
+    def on_header(self, name: bytes, value: bytes) -> None:
+        """Keep a header of a head, but not one too many more than one; and no trailer.
+
+        Trailers come when the head has long been checked. They may be dropped (RFC 9112, section
+        7.1.2).
+        """
+        limits = self._limits
+        if not self._in_head or len(self.headers) > limits.most_headers:
+            return
+        if self._header_bytes <= limits.most_head_bytes:
+            self._header_bytes += len(name) + len(value)
+            super().on_header(name, value)
+
     def on_headers_complete(self) -> None:
         """The head is whole."""
+        self._steps = True
         self._in_head = False
         self._forget_timer()
-        super().on_headers_complete()
+        if len(self.pipeline) < MOST_PIPELINED:
+            super().on_headers_complete()
+        else:
+            self._is_overrun = True
+
+    def on_body(self, body: bytes) -> None:
+        """A piece of a body."""
+        self._steps = True
+        if not self._is_overrun:
+            super().on_body(body)
+
+    def on_message_complete(self) -> None:
+        """The request is whole."""
+        self._steps = True
+        if not self._is_overrun:
+            super().on_message_complete()
 
     def _await_head(self) -> None:
         self._head_timer = self.loop.call_later(self._limits.head_s, self._too_slow)

@@ -158,7 +158,7 @@ CONNECTIONS_CLOSED = Family(
     "counter",
     ("reason",),
     "Connections that the service closed by itself: full (too many), slow (no whole head in "
-    "time), head_too_large.",
+    "time), head_too_large (or trailers), pipelined (too many requests at once).",
 )
 STORE_CELLS = Family("rancast_store_cells", "gauge", (), "Cells that the store holds.")
 STORE_BYTES = Family(

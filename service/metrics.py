@@ -214,7 +214,7 @@ class Metrics:
         self._reloads.labels(kind, "ok" if usable else "failed").inc()
 
     def count_closed(self, reason: str) -> None:
-        """A connection was closed by the service: `full`, `slow` or `head_too_large`."""
+        """A connection was closed by the service, for a reason that its family lists."""
         self._connections_closed.labels(reason).inc()
 
     def watch_store(self, figures: Callable[[], StoreFigures]) -> None:

@@ -91,6 +91,7 @@ def _run(
             head_s=settings.head_seconds,
             # Names and values are counted when they are whole; until then, with what is between.
             most_head_bytes=2 * settings.max_head_bytes,
+            most_headers=settings.max_headers,
         )
         server = _Server(
             uvicorn.Config(
