@@ -33,7 +33,9 @@ class ConnectionLimits:
     Attributes:
         most_connections: At a time; one more is closed at once.
         head_s: Time in which the head of a request has to be whole, counted from the connection for
-            the first one, from its first byte for the others.
+            the first one, from its first byte for the others; and the rest of a request that was
+            answered before it was whole, counted from its answer.
+        answer_s: Time in which a client has to take what was written for it.
         most_head_bytes: Bytes of a head that is not whole yet, and of everything else that is not
             the body itself: trailers, sizes of chunks, empty lines.
         most_headers: Headers of a request that are kept; the application refuses what has more.
@@ -41,6 +43,7 @@ class ConnectionLimits:
 
     most_connections: int
     head_s: float
+    answer_s: float
     most_head_bytes: int
     most_headers: int
 
@@ -58,7 +61,8 @@ class GuardedProtocol(HttpToolsProtocol):
         super().__init__(**arguments)
         self._limits = limits
         self._metrics = metrics
-        self._head_timer: asyncio.TimerHandle | None = None
+        self._arrival_timer: asyncio.TimerHandle | None = None
+        self._answer_timer: asyncio.TimerHandle | None = None
         self._in_head = False
         self._header_bytes = 0
         # Bytes since the last step forward, and whether there was one in the piece that is parsed.
@@ -72,11 +76,12 @@ class GuardedProtocol(HttpToolsProtocol):
         if len(self.connections) > self._limits.most_connections:
             self._close("full")
             return
-        self._await_head()
+        self._await_rest()
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Forget the connection."""
         self._forget_timer()
+        self._forget_answer_timer()
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
@@ -84,9 +89,15 @@ class GuardedProtocol(HttpToolsProtocol):
         if self.transport.is_closing():
             return
         self._steps = False
+        idle = self.timeout_keep_alive_task
         super().data_received(data)
         if self.transport.is_closing():
             return
+        if idle is not None and self._is_idle():
+            # Whatever comes stops the timer, but only a request is a reason to.
+            self.timeout_keep_alive_task = self.loop.call_at(
+                idle.when(), self.timeout_keep_alive_handler
+            )
         if self._is_overrun:
             self._close("pipelined")
             return
@@ -103,8 +114,8 @@ class GuardedProtocol(HttpToolsProtocol):
         self._steps = True
         self._in_head = True
         self._header_bytes = 0
-        if self._head_timer is None:
-            self._await_head()
+        if self._arrival_timer is None:
+            self._await_rest()
 
     def on_header(self, name: bytes, value: bytes) -> None:
         """Keep a header of a head, but not one too many more than one; and no trailer.
@@ -140,24 +151,82 @@ class GuardedProtocol(HttpToolsProtocol):
         self._steps = True
         if not self._is_overrun:
             super().on_message_complete()
+        self._forget_timer()
 
-    def _await_head(self) -> None:
-        self._head_timer = self.loop.call_later(self._limits.head_s, self._too_slow)
+    def on_response_complete(self) -> None:
+        """An answer was written: what is left of its request, and the client, must not be late."""
+        super().on_response_complete()
+        if self.transport.is_closing():
+            self._await_reader()
+        elif self.cycle.response_complete and self.cycle.more_body:
+            self._await_rest()
+
+    def pause_writing(self) -> None:
+        """The client does not take what is written as fast as it is."""
+        super().pause_writing()
+        self._await_reader()
+
+    def resume_writing(self) -> None:
+        """The client took it."""
+        super().resume_writing()
+        if not self.transport.is_closing():
+            self._forget_answer_timer()
+
+    def send_400_response(self, msg: str) -> None:
+        """Refuse what is no request, and close."""
+        super().send_400_response(msg)
+        self._await_reader()
+
+    def shutdown(self) -> None:
+        """The server stops: close once nothing is in work."""
+        super().shutdown()
+        if self.transport.is_closing():
+            self._await_reader()
+
+    def timeout_keep_alive_handler(self) -> None:
+        """Nothing more was asked."""
+        super().timeout_keep_alive_handler()
+        self._await_reader()
+
+    def _is_idle(self) -> bool:
+        """Whether no request is in work, and none has begun."""
+        return not self._in_head and (self.cycle is None or self.cycle.response_complete)
+
+    def _await_rest(self) -> None:
+        """What the client has begun has to be whole in time."""
+        self._arrival_timer = self.loop.call_later(self._limits.head_s, self._too_slow)
+
+    def _await_reader(self) -> None:
+        """What is written has to be taken in time: even a closed connection waits for that."""
+        if self._answer_timer is None:
+            self._answer_timer = self.loop.call_later(self._limits.answer_s, self._unread)
 
     def _too_slow(self) -> None:
-        self._head_timer = None
+        self._arrival_timer = None
         if not self.transport.is_closing():
             self._close("slow")
 
+    def _unread(self) -> None:
+        self._answer_timer = None
+        self._forget_timer()
+        self._metrics.count_closed("unread")
+        self.transport.abort()
+
     def _forget_timer(self) -> None:
-        if self._head_timer is not None:
-            self._head_timer.cancel()
-            self._head_timer = None
+        if self._arrival_timer is not None:
+            self._arrival_timer.cancel()
+            self._arrival_timer = None
+
+    def _forget_answer_timer(self) -> None:
+        if self._answer_timer is not None:
+            self._answer_timer.cancel()
+            self._answer_timer = None
 
     def _close(self, reason: str) -> None:
         self._forget_timer()
         self._metrics.count_closed(reason)
         self.transport.close()
+        self._await_reader()
 
 
 def guarded_protocol(limits: ConnectionLimits, metrics: Metrics) -> Callable[..., asyncio.Protocol]:

@@ -89,6 +89,7 @@ def _run(
         limits = ConnectionLimits(
             most_connections=make_room(settings.max_connections),
             head_s=settings.head_seconds,
+            answer_s=settings.answer_seconds,
             # Names and values are counted when they are whole; until then, with what is between.
             most_head_bytes=2 * settings.max_head_bytes,
             most_headers=settings.max_headers,

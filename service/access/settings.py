@@ -86,7 +86,14 @@ class AccessSettings(BaseSettings):
     head_seconds: int = Field(
         20,
         ge=1,
-        description="Time for the first request of a connection, and the head of each, to arrive.",
+        description="Time for the first request of a connection, and the head of each, to arrive; "
+        "and the rest of one that was answered before it was whole.",
+    )
+    answer_seconds: float = Field(
+        120.0,
+        gt=0,
+        description="Time that a client has to take what was written for it; a slower one is cut "
+        "off.",
     )
     max_head_bytes: int = Field(
         32 * 1024,
