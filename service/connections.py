@@ -188,6 +188,9 @@ class GuardedProtocol(HttpToolsProtocol):
         super().timeout_keep_alive_handler()
         self._await_reader()
 
+    def _unsupported_upgrade_warning(self) -> None:
+        """Say nothing: to refuse an upgrade is no fault, and whoever asks could fill the log."""
+
     def _is_idle(self) -> bool:
         """Whether no request is in work, and none has begun."""
         return not self._in_head and (self.cycle is None or self.cycle.response_complete)

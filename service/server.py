@@ -99,6 +99,8 @@ def _run(
                 app,
                 # The server calls it like the class that it stands for.
                 http=cast("type[asyncio.Protocol]", guarded_protocol(limits, services.metrics)),
+                # There are none; an upgrade would leave the door, its limits and timers behind.
+                ws="none",
                 log_config=None,
                 access_log=False,
                 lifespan="on",

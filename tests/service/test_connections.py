@@ -108,3 +108,20 @@ def test_only_a_trusted_proxy_names_the_client(monkeypatch, proxies, caplog):
         assert status(connection) == 200
     (line,) = [r.message for r in caplog.records if r.name == LOGGER_NAME]
     assert ('"client":"192.0.2.7"' in line) == bool(proxies)
+
+
+def test_an_upgrade_is_answered_as_a_request_like_any_other(monkeypatch, tmp_path):
+    tokens = tmp_path / "tokens"
+    tokens.write_text("reader read 0123456789abcdef-read")
+    upgrade = (
+        b"GET /v1/model HTTP/1.1\r\nhost: x\r\nconnection: upgrade\r\nupgrade: websocket\r\n"
+        b"sec-websocket-version: 13\r\nsec-websocket-key: dGhlIHNhbXBsZSBub25jZQ==\r\n"
+    )
+    bearer = b"authorization: bearer 0123456789abcdef-read\r\n"
+    with live(monkeypatch, token_file=tokens) as one, connect(one) as connection:
+        connection.sendall(upgrade + b"\r\n")
+        assert status(connection) == 401
+        connection.sendall(upgrade + bearer + b"\r\n")
+        assert status(connection) == 200
+        connection.sendall(ASK)
+        assert status(connection) == 200
