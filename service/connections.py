@@ -232,10 +232,10 @@ class GuardedProtocol(HttpToolsProtocol):
         self._await_reader()
 
 
-def guarded_protocol(limits: ConnectionLimits, metrics: Metrics) -> Callable[..., asyncio.Protocol]:
+def guarded_protocol(limits: ConnectionLimits, metrics: Metrics) -> Callable[..., GuardedProtocol]:
     """What the server calls for each connection."""
 
-    def make(**arguments: Any) -> asyncio.Protocol:
+    def make(**arguments: Any) -> GuardedProtocol:
         return GuardedProtocol(limits, metrics, **arguments)
 
     return make

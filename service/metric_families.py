@@ -157,9 +157,9 @@ CONNECTIONS_CLOSED = Family(
     "rancast_connections_closed_total",
     "counter",
     ("reason",),
-    "Connections that the service closed by itself: full (too many), slow (no whole head, or rest "
-    "of a request, in time), unread (answers not taken in time), head_too_large (or trailers), "
-    "pipelined (too many requests at once).",
+    "Connections that the service closed by itself: full (too many), slow (no whole handshake, "
+    "head or rest of a request in time), unread (answers not taken in time), head_too_large (or "
+    "trailers), pipelined (too many requests at once).",
 )
 STORE_CELLS = Family("rancast_store_cells", "gauge", (), "Cells that the store holds.")
 STORE_BYTES = Family(

@@ -8,9 +8,8 @@ import logging
 import os
 import signal
 import socket
-import ssl
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from types import FrameType
 from typing import cast
 
@@ -22,10 +21,11 @@ from service.access.exposure import refuse_exposure
 from service.access.reloads import WatchedFiles
 from service.access_log import configure_access_log
 from service.app import create_app
-from service.connections import ConnectionLimits, guarded_protocol
+from service.connections import ConnectionLimits, GuardedProtocol, guarded_protocol
 from service.container import Phase, Services
 from service.descriptors import make_room
 from service.errors import StartupError
+from service.handshakes import Handshakes
 from service.logs import configure_logging, log_event
 from service.settings import Settings
 from service.tls import ServerTls, TlsFiles, TlsFilesError
@@ -110,9 +110,9 @@ def _run(
                 forwarded_allow_ips=list(settings.trusted_proxies),
                 timeout_keep_alive=settings.keep_alive_seconds,
                 timeout_graceful_shutdown=max(1, round(settings.drain_seconds)),
-                ssl_context_factory=None if tls is None else lambda *_: _context(tls),
             ),
             services,
+            None if tls is None else Handshakes(tls, limits, services.metrics),
         )
         address = _address(listener, secure=tls is not None)
         log_event(_LOGGER, logging.INFO, "listening", address=address)
@@ -125,9 +125,34 @@ def _run(
 class _Server(uvicorn.Server):
     """Tells the application about a signal before connections are closed, and exits with 0."""
 
-    def __init__(self, config: uvicorn.Config, services: Services) -> None:
+    def __init__(
+        self, config: uvicorn.Config, services: Services, handshakes: Handshakes | None = None
+    ) -> None:
         super().__init__(config)
         self._services = services
+        self._handshakes = handshakes
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        """Start the application, then take connections."""
+        if self._handshakes is None:
+            await super().startup(sockets)
+            return
+        await super().startup([])
+        for listener in sockets or ():
+            self._handshakes.listen(listener, self._protocol, self.server_state.connections)
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        """Take no connection any more, and wait for what is in work."""
+        if self._handshakes is not None:
+            self._handshakes.close()
+        await super().shutdown(sockets)
+
+    def _protocol(self) -> GuardedProtocol:
+        """What serves one connection, made as the server itself makes it."""
+        make = cast("Callable[..., GuardedProtocol]", self.config.http_protocol_class)
+        return make(
+            config=self.config, server_state=self.server_state, app_state=self.lifespan.state
+        )
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:  # noqa: ARG002
         """Begin to stop; a second signal stops at once."""
@@ -146,10 +171,6 @@ def _tls(settings: Settings) -> ServerTls | None:
         return ServerTls(files)
     except TlsFilesError as error:
         raise StartupError(str(error), exit_code=2) from error
-
-
-def _context(tls: ServerTls) -> ssl.SSLContext:
-    return tls.context
 
 
 def _listen(settings: Settings) -> socket.socket:

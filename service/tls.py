@@ -10,7 +10,7 @@ import ssl
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import NoReturn
 
 from service.access.settings import AccessSettings
 from service.errors import ServiceError
@@ -49,22 +49,12 @@ class TlsFiles:
         return [path for path in (self.certificate, self.key, self.client_ca) if path is not None]
 
 
-class RotatingContext(ssl.SSLContext):
-    """A context that makes each connection with the one that is current.
-
-    A server takes one context for its whole life. This one is what it is given; `current` is what
-    connections get.
-    """
-
-    current: ssl.SSLContext
-
-    def wrap_bio(self, *arguments: Any, **options: Any) -> ssl.SSLObject:
-        """The TLS side of one new connection."""
-        return self.current.wrap_bio(*arguments, **options)
-
-
 class ServerTls:
     """The contexts of one server.
+
+    Attributes:
+        files: Where they come from.
+        context: What a new connection is made with.
 
     Args:
         files: Where they come from.
@@ -76,8 +66,7 @@ class ServerTls:
 
     def __init__(self, files: TlsFiles) -> None:
         self.files = files
-        self.context = RotatingContext(ssl.PROTOCOL_TLS_SERVER)
-        self.reload()
+        self.context = _context(files)
 
     def reload(self) -> None:
         """Make new connections with what the files hold now.
@@ -85,7 +74,7 @@ class ServerTls:
         Raises:
             TlsFilesError: They cannot be used; connections are made as before.
         """
-        self.context.current = _context(self.files)
+        self.context = _context(self.files)
 
 
 def _context(files: TlsFiles) -> ssl.SSLContext:

@@ -86,8 +86,8 @@ class AccessSettings(BaseSettings):
     head_seconds: int = Field(
         20,
         ge=1,
-        description="Time for the first request of a connection, and the head of each, to arrive; "
-        "and the rest of one that was answered before it was whole.",
+        description="Time for a TLS handshake, for the first request of a connection, and for the "
+        "head of each, to arrive; and for the rest of one that was answered before it was whole.",
     )
     answer_seconds: float = Field(
         120.0,
