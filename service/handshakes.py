@@ -79,8 +79,8 @@ class Handshakes:
                 self._pause(listener, make, connections, error)
                 return
             if len(connections) + len(self._waiting) >= self._limits.most_connections:
-                connection.close()
                 self._metrics.count_closed("full")
+                connection.close()
                 continue
             connection.setblocking(False)
             task = asyncio.get_running_loop().create_task(self._shake_hands(connection, make))
