@@ -92,7 +92,7 @@ def _context(files: TlsFiles) -> ssl.SSLContext:
     if files.client_ca is not None:
         try:
             context.load_verify_locations(cafile=files.client_ca)
-        except ssl.SSLError as error:
+        except OSError as error:
             raise TlsFilesError(
                 f"expected CA certificates in PEM in {files.client_ca} (RANCAST_TLS_CLIENT_CA): "
                 f"{_reason(error)}"
@@ -120,8 +120,8 @@ def _load_chain(context: ssl.SSLContext, files: TlsFiles) -> None:
             f"expected a private key without passphrase in {key_file} (RANCAST_TLS_KEY); take the "
             "passphrase off with openssl pkey"
         ) from None
-    except ssl.SSLError as error:
-        if error.reason == "KEY_VALUES_MISMATCH":
+    except OSError as error:  # SSLError is one; another where a file went after it was looked at
+        if isinstance(error, ssl.SSLError) and error.reason == "KEY_VALUES_MISMATCH":
             raise TlsFilesError(
                 f"the private key in {key_file} does not belong to the certificate in "
                 f"{files.certificate}; RANCAST_TLS_CERTIFICATE and RANCAST_TLS_KEY have to be a "
@@ -141,5 +141,7 @@ def _refuse_passphrase() -> NoReturn:
     raise _PassphraseNeededError
 
 
-def _reason(error: ssl.SSLError) -> str:
+def _reason(error: OSError) -> str:
+    if not isinstance(error, ssl.SSLError):
+        return error.strerror or str(error)
     return (error.reason or str(error)).lower().replace("_", " ")
