@@ -7,7 +7,7 @@ name or a bucket changes in one place, `service.metric_families`.
 from __future__ import annotations
 
 from collections import Counter as Tally
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -51,6 +51,7 @@ from service.metric_families import (
     UNKNOWN_KPIS,
     Family,
 )
+from service.scrapes import Scrapes
 
 
 class Stage(StrEnum):
@@ -126,6 +127,7 @@ class Metrics:
         self._unknown_kpis = _counter(UNKNOWN_KPIS, registry)
         self._reloads = _counter(RELOADS, registry)
         self._connections_closed = _counter(CONNECTIONS_CLOSED, registry)
+        self._scrapes = Scrapes(self.exposition)
         # The process's own figures (CPU time, memory, descriptors) under their usual names.
         ProcessCollector(registry=registry)
         PlatformCollector(registry=registry)
@@ -221,9 +223,19 @@ class Metrics:
         """Read the store's figures at every scrape from now on."""
         self._registry.register(_StoreCollector(figures, self._clock))
 
-    def watch(self, collector: Collector) -> None:
-        """Read this collector's figures at every scrape from now on."""
+    def watch(self, collector: Collector, refresh: Callable[[], Awaitable[None]]) -> None:
+        """Read this collector's figures at every scrape from now on.
+
+        Args:
+            collector: Reads what is there, without waiting.
+            refresh: Awaited before.
+        """
         self._registry.register(collector)
+        self._scrapes.before(refresh)
+
+    async def scrape(self) -> bytes:
+        """As `exposition`, from the event loop, once for all who ask at a time."""
+        return await self._scrapes.text()
 
     def exposition(self) -> bytes:
         """All families in Prometheus' text format."""
