@@ -161,6 +161,12 @@ CONNECTIONS_CLOSED = Family(
     "head or rest of a request in time), unread (answers not taken in time), head_too_large (or "
     "trailers), pipelined (too many requests at once).",
 )
+LOG_LINES_DROPPED = Family(
+    "rancast_log_lines_dropped_total",
+    "counter",
+    ("log",),
+    "Lines that nobody took in time, by log: access (standard output), events (standard error).",
+)
 STORE_CELLS = Family("rancast_store_cells", "gauge", (), "Cells that the store holds.")
 STORE_BYTES = Family(
     "rancast_store_bytes",
@@ -189,6 +195,7 @@ FAMILIES: tuple[Family, ...] = (
     UNKNOWN_KPIS,
     RELOADS,
     CONNECTIONS_CLOSED,
+    LOG_LINES_DROPPED,
     STORE_CELLS,
     STORE_BYTES,
 )

@@ -37,6 +37,7 @@ from service.metric_families import (
     FORECASTS,
     INFERENCE_INFO,
     INGESTED_FILES,
+    LOG_LINES_DROPPED,
     MODEL_INFO,
     MODEL_SHARE,
     OBSERVATIONS,
@@ -127,6 +128,7 @@ class Metrics:
         self._unknown_kpis = _counter(UNKNOWN_KPIS, registry)
         self._reloads = _counter(RELOADS, registry)
         self._connections_closed = _counter(CONNECTIONS_CLOSED, registry)
+        self._log_lines_dropped = _counter(LOG_LINES_DROPPED, registry)
         self._scrapes = Scrapes(self.exposition)
         # The process's own figures (CPU time, memory, descriptors) under their usual names.
         ProcessCollector(registry=registry)
@@ -218,6 +220,10 @@ class Metrics:
     def count_closed(self, reason: str) -> None:
         """A connection was closed by the service, for a reason that its family lists."""
         self._connections_closed.labels(reason).inc()
+
+    def count_dropped_lines(self, log: str, lines: int) -> None:
+        """Lines of this log found no reader: `access` or `events`."""
+        self._log_lines_dropped.labels(log).inc(lines)
 
     def watch_store(self, figures: Callable[[], StoreFigures]) -> None:
         """Read the store's figures at every scrape from now on."""

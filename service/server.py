@@ -19,6 +19,7 @@ from kpi.store import KpiStore
 from model.predictor import Predictor
 from service.access.exposure import refuse_exposure
 from service.access.reloads import WatchedFiles
+from service.access_log import LOGGER_NAME as ACCESS_LOGGER
 from service.access_log import configure_access_log
 from service.app import create_app
 from service.connections import ConnectionLimits, GuardedProtocol, guarded_protocol
@@ -26,6 +27,7 @@ from service.container import Phase, Services
 from service.descriptors import make_room
 from service.errors import StartupError
 from service.handshakes import Handshakes
+from service.line_handler import written_elsewhere
 from service.logs import configure_logging, log_event
 from service.settings import Settings
 from service.tls import ServerTls, TlsFiles, TlsFilesError
@@ -116,7 +118,9 @@ def _run(
         )
         address = _address(listener, secure=tls is not None)
         log_event(_LOGGER, logging.INFO, "listening", address=address)
-        server.run(sockets=[listener])
+        logs = {"access": logging.getLogger(ACCESS_LOGGER), "events": logging.getLogger()}
+        with written_elsewhere(logs, services.metrics.count_dropped_lines):
+            server.run(sockets=[listener])
     if failures:
         raise failures[0]
     return 0
