@@ -10,6 +10,7 @@ import re
 from fastapi import Request
 from starlette.types import ASGIApp, Receive, Scope, Send
 
+from service.access.clients import client_of
 from service.access.rate_limit import RateLimiter, retry_after_s
 from service.access.scopes import Demands, OpenPaths
 from service.access.scopes import Scope as TokenScope
@@ -126,7 +127,7 @@ class Door:
             client = f"token {token.name}"
         else:
             address = scope.get("client")
-            client = address[0] if address else _NOWHERE
+            client = client_of(address[0]) if address else _NOWHERE
         wait_s = self._limiter.admit(client)
         if wait_s > 0:
             after_s = retry_after_s(wait_s)

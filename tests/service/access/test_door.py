@@ -1,3 +1,4 @@
+import httpx
 import pytest
 
 from service.access.scopes import DEMANDS, Scope
@@ -169,6 +170,16 @@ async def test_tokens_are_counted_apart_and_guesses_together(settings):
         assert await ask(client, "GET", "/v1/model", **bearer("read")) == 429
         assert await ask(client, "GET", "/v1/model", authorization="Bearer guess-1") == 401
         assert await ask(client, "GET", "/v1/model", authorization="Bearer guess-2") == 429
+
+
+async def test_the_addresses_of_one_network_are_counted_together():
+    async with serving(Settings(rate_limit_per_second=0.1)) as client:
+        statuses = []
+        for address in ("2001:db8::1", "2001:db8::2", "2001:db8:0:1::1"):
+            transport = httpx.ASGITransport(app=client.app, client=(address, 1))
+            async with httpx.AsyncClient(transport=transport, base_url="http://test") as http:
+                statuses.append((await http.get("/v1/model")).status_code)
+    assert statuses == [200, 429, 200]
 
 
 async def test_a_head_with_too_many_headers_or_bytes_is_refused():
