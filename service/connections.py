@@ -118,7 +118,7 @@ class GuardedProtocol(HttpToolsProtocol):
             self._await_rest()
 
     def on_header(self, name: bytes, value: bytes) -> None:
-        """Keep a header of a head, but not one too many more than one; and no trailer.
+        """Keep a header of a head, and of too many as many as it takes to be refused.
 
         Trailers come when the head has long been checked. They may be dropped (RFC 9112, section
         7.1.2).
@@ -201,7 +201,8 @@ class GuardedProtocol(HttpToolsProtocol):
 
     def _await_reader(self) -> None:
         """What is written has to be taken in time: even a closed connection waits for that."""
-        if self._answer_timer is None:
+        # An answer may still be written to a connection that is lost.
+        if self._answer_timer is None and self in self.connections:
             self._answer_timer = self.loop.call_later(self._limits.answer_s, self._unread)
 
     def _too_slow(self) -> None:

@@ -133,3 +133,29 @@ def test_a_client_that_asks_and_asks_and_never_reads_is_cut_off(monkeypatch):
     with live(monkeypatch, answer_seconds=0.3, access_log=False) as one, deaf(one) as silent:
         silent.sendall(b"GET /openapi.json HTTP/1.1\r\nhost: x\r\n\r\n" * MOST_PIPELINED)
         wait_until_closed(one, "unread")
+
+
+def test_an_answer_to_a_client_that_has_left_waits_for_nobody(monkeypatch):
+    made = []
+    kept = GuardedProtocol.connection_made
+
+    def note(self, transport):
+        made.append(self)
+        kept(self, transport)
+
+    monkeypatch.setattr(GuardedProtocol, "connection_made", note)
+
+    async def complete():
+        (protocol,) = made
+        async with asyncio.timeout(30):
+            while protocol in protocol.connections:
+                await asyncio.sleep(0.001)
+        # As of a request that waited for its turn when the connection was lost.
+        protocol.on_response_complete()
+        return protocol._answer_timer
+
+    with live(monkeypatch) as one:
+        with connect(one) as leaving:
+            leaving.sendall(ASK)
+            assert status(leaving) == 200
+        assert one.run(complete()) is None
