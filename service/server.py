@@ -35,6 +35,7 @@ from service.tls import ServerTls, TlsFiles, TlsFilesError
 _LOGGER = logging.getLogger(__name__)
 
 _BACKLOG = 2048
+_SWITCH_S = 0.0005
 
 
 def serve(
@@ -118,6 +119,9 @@ def _run(
         )
         address = _address(listener, secure=tls is not None)
         log_event(_LOGGER, logging.INFO, "listening", address=address)
+        # Several times in each call the thread of the model has to have the interpreter back, and
+        # from a busy event loop it gets it only after so long.
+        sys.setswitchinterval(_SWITCH_S)
         logs = {"access": logging.getLogger(ACCESS_LOGGER), "events": logging.getLogger()}
         with written_elsewhere(logs, services.metrics.count_dropped_lines):
             server.run(sockets=[listener])

@@ -13,6 +13,7 @@ import pyarrow as pa
 
 from model.predictor import Forecast, ModelIdentity
 from service.answers import level_key
+from service.timestamps import age_seconds
 
 METADATA_KEY = "rancast"
 _INSTANT = pa.timestamp("ms", tz="UTC")
@@ -50,12 +51,12 @@ def forecast_stream(
         "cell": pa.array([forecast.cell for forecast in forecasts], pa.string()),
         "start": pa.array([forecast.start_ms for forecast in forecasts], _INSTANT),
         "step_seconds": pa.array([forecast.step_ms / 1000 for forecast in forecasts]),
-        "rung": pa.array([forecast.rung.value for forecast in forecasts], pa.string()),
+        "rung": pa.array([str(forecast.rung) for forecast in forecasts], pa.string()),
         "context_start": pa.array([context.start_ms for context in contexts], _INSTANT),
         "context_end": pa.array([context.end_ms for context in contexts], _INSTANT),
         "missing_ratio": pa.array([context.missing_ratio for context in contexts], pa.float64()),
         "age_seconds": pa.array(
-            [None if ms is None else (now_ms - ms) / 1000 for ms in newest], pa.float64()
+            [None if ms is None else age_seconds(ms, now_ms) for ms in newest], pa.float64()
         ),
     }
     if (counts > 1).any():

@@ -6,7 +6,7 @@ import json
 from typing import Any
 
 from model.predictor import Forecast
-from service.timestamps import to_rfc3339
+from service import timestamps
 
 
 def provenance(forecast: Forecast, now_ms: int) -> dict[str, Any]:
@@ -20,8 +20,8 @@ def provenance(forecast: Forecast, now_ms: int) -> dict[str, Any]:
     return {
         "rung": forecast.rung.value,
         "context": {
-            "start": to_rfc3339(context.start_ms),
-            "end": to_rfc3339(context.end_ms),
+            "start": timestamps.to_rfc3339(context.start_ms),
+            "end": timestamps.to_rfc3339(context.end_ms),
             "missing_ratio": round(context.missing_ratio, 6),
             "age_seconds": age_seconds(forecast, now_ms),
         },
@@ -31,7 +31,7 @@ def provenance(forecast: Forecast, now_ms: int) -> dict[str, Any]:
 def age_seconds(forecast: Forecast, now_ms: int) -> float | None:
     """Seconds from the end of the newest value to now, None where there is none."""
     newest_ms = forecast.context.newest_ms
-    return None if newest_ms is None else (now_ms - newest_ms) / 1000
+    return None if newest_ms is None else timestamps.age_seconds(newest_ms, now_ms)
 
 
 def json_text(value: Any) -> str:

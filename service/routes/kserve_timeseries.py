@@ -12,7 +12,7 @@ from service.bodies import JSON_MEDIA_TYPE, read_decoded
 from service.checks import check_horizon, check_levels
 from service.codecs.json_requests import decode_json
 from service.container import services_of
-from service.demands import Stated, ask_of, check_door
+from service.demands import ask_of
 from service.forecasting import forecast_windows, write_answer
 from service.kserve.series import windows_of
 from service.kserve.timeseries import (
@@ -24,8 +24,7 @@ from service.kserve.timeseries import (
     to_series,
 )
 from service.models.reference import ModelReference
-from service.routes.forecast import BudgetHeader
-from service.routes.responses import json_body, kserve_errors
+from service.routes.responses import demand_headers, json_body, kserve_errors
 
 router = APIRouter(tags=["KServe time series"])
 
@@ -49,13 +48,13 @@ async def timeseries_models(request: Request) -> list[str]:
     "taken from quantiles within the range that the model was trained for.",
     response_model=TimeseriesForecastResponse,
     responses=kserve_errors(400, 404, 413, 415, 429, 503, 504, model="TimeseriesErrorResponse"),
-    openapi_extra=json_body("TimeseriesForecastRequest", "Time series, and what is asked."),
+    openapi_extra=json_body("TimeseriesForecastRequest", "Time series, and what is asked.")
+    | demand_headers(),
 )
-async def timeseries_forecast(request: Request, _budget: BudgetHeader = None) -> Response:
+async def timeseries_forecast(request: Request) -> Response:
     """Answer from the time series alone."""
     services = services_of(request)
     running = services.require()
-    check_door(request, services, running.models.default)
     with services.room.visit() as visit:
         body = await read_decoded(
             request, services, visit, partial(decode_json, model=TimeseriesForecastRequest)
@@ -73,7 +72,7 @@ async def timeseries_forecast(request: Request, _budget: BudgetHeader = None) ->
             services,
             options.horizon,
             levels,
-            Stated(options.budget_ms),
+            options.demands,
             lambda name: f"/options/{name}",
         )
         answer = await forecast_windows(request, running, chosen, named, ask)

@@ -5,8 +5,9 @@ import asyncio
 import pytest
 
 from service.connections import MOST_PIPELINED, GuardedProtocol
-from tests.service.live_server import live
-from tests.service.test_connections import ASK, connect, status
+from service.settings import Settings
+from tests.service.live import live
+from tests.service.test_connections import ASK, status
 
 CHUNKED = b"GET /readyz HTTP/1.1\r\nhost: x\r\ntransfer-encoding: chunked\r\n\r\n"
 
@@ -38,10 +39,8 @@ def pour(connection, piece, pieces):
 @pytest.mark.parametrize(
     "piece", [b"x: " + b"y" * 1000 + b"\r\n", b"y" * 1000, b"a:b\r\n" * 200], ids=len
 )
-def test_trailers_are_not_kept_and_end_the_connection_where_they_do_not_end(
-    monkeypatch, protocols, piece
-):
-    with live(monkeypatch, max_head_bytes=2048) as one, connect(one) as endless:
+def test_trailers_are_not_kept_and_end_the_connection_where_they_do_not_end(protocols, piece):
+    with live(Settings(max_head_bytes=2048)) as one, one.connect() as endless:
         endless.sendall(CHUNKED)
         assert status(endless) == 200
         endless.sendall(b"0\r\nx: ")
@@ -51,15 +50,15 @@ def test_trailers_are_not_kept_and_end_the_connection_where_they_do_not_end(
     assert protocol.headers == [(b"host", b"x"), (b"transfer-encoding", b"chunked")]
 
 
-def test_a_size_of_a_chunk_that_never_ends_is_too_large_as_well(monkeypatch):
-    with live(monkeypatch, max_head_bytes=2048) as one, connect(one) as endless:
+def test_a_size_of_a_chunk_that_never_ends_is_too_large_as_well():
+    with live(Settings(max_head_bytes=2048)) as one, one.connect() as endless:
         endless.sendall(CHUNKED + b"1;")
         assert pour(endless, b"x" * 1000, 50_000)
         assert one.closed("head_too_large") == 1
 
 
-def test_a_chunked_body_with_a_few_trailers_is_read_and_the_connection_goes_on(monkeypatch):
-    with live(monkeypatch, max_head_bytes=2048) as one, connect(one) as connection:
+def test_a_chunked_body_with_a_few_trailers_is_read_and_the_connection_goes_on():
+    with live(Settings(max_head_bytes=2048)) as one, one.connect() as connection:
         for _ in range(2):
             connection.sendall(CHUNKED + b"1\r\na\r\n" * 5000 + b"0\r\nx: y\r\n\r\n")
             assert status(connection) == 200
@@ -73,10 +72,8 @@ async def _parsed(protocol, data):
 
 
 @pytest.mark.parametrize("header", [b"a:b\r\n", b"a:" + b"b" * 500 + b"\r\n"], ids=len)
-def test_headers_that_no_request_may_have_are_not_kept_even_of_one_piece(
-    monkeypatch, protocols, header
-):
-    with live(monkeypatch, max_head_bytes=4096, max_headers=20) as one, connect(one) as large:
+def test_headers_that_no_request_may_have_are_not_kept_even_of_one_piece(protocols, header):
+    with live(Settings(max_head_bytes=4096, max_headers=20)) as one, one.connect() as large:
         large.sendall(ASK)
         assert status(large) == 200
         data = b"GET /readyz HTTP/1.1\r\n" + header * (256 * 1024 // len(header))
@@ -87,11 +84,11 @@ def test_headers_that_no_request_may_have_are_not_kept_even_of_one_piece(
         assert status(large) == 431
 
 
-def test_requests_that_wait_for_their_turn_on_one_connection_are_bounded(monkeypatch, protocols):
+def test_requests_that_wait_for_their_turn_on_one_connection_are_bounded(protocols):
     async def held(*_):
         await asyncio.Event().wait()
 
-    with live(monkeypatch) as one, connect(one) as eager:
+    with live() as one, one.connect() as eager:
         eager.sendall(ASK)
         assert status(eager) == 200
         protocols[0].app = held
@@ -106,8 +103,8 @@ def test_requests_that_wait_for_their_turn_on_one_connection_are_bounded(monkeyp
             one.loop.call_soon_threadsafe(task.cancel)
 
 
-def test_requests_that_come_together_are_answered_one_after_the_other(monkeypatch):
-    with live(monkeypatch) as one, connect(one) as eager:
+def test_requests_that_come_together_are_answered_one_after_the_other():
+    with live() as one, one.connect() as eager:
         eager.sendall(ASK * MOST_PIPELINED)
         answers = b""
         while answers.count(b"HTTP/1.1 200") < MOST_PIPELINED:

@@ -7,9 +7,10 @@ import pytest
 
 from service import server
 from service.handshakes import Handshakes
+from service.settings import Settings
 from tests.service.certificates import Authority
-from tests.service.live_server import live
-from tests.service.test_connections import ASK, connect, status
+from tests.service.live import live
+from tests.service.test_connections import ASK, status
 from tests.service.test_held_connections import is_closed, wait_until_closed
 
 
@@ -47,29 +48,29 @@ def secure(one, context):
     return context.wrap_socket(plain, server_hostname="127.0.0.1")
 
 
-def test_a_connection_that_begins_no_handshake_is_closed(monkeypatch, files):
-    with live(monkeypatch, head_seconds=1, **files) as one, connect(one) as silent:
+def test_a_connection_that_begins_no_handshake_is_closed(files):
+    with live(Settings(head_seconds=1, **files)) as one, one.connect() as silent:
         assert is_closed(silent)
         wait_until_closed(one, "slow")
 
 
-def test_connections_count_before_their_handshake(monkeypatch, files, context):
-    with live(monkeypatch, max_connections=3, **files) as one, ExitStack() as stack:
+def test_connections_count_before_their_handshake(files, context):
+    with live(Settings(max_connections=3, **files)) as one, ExitStack() as stack:
         first = stack.enter_context(secure(one, context))
         first.sendall(ASK)
         assert status(first) == 200
         for _ in range(2):
-            stack.enter_context(connect(one))
-        assert is_closed(stack.enter_context(connect(one)))
+            stack.enter_context(one.connect())
+        assert is_closed(stack.enter_context(one.connect()))
         assert one.closed("full") == 1
         first.sendall(ASK)
         assert status(first) == 200
 
 
-def test_who_leaves_in_the_middle_of_a_handshake_makes_room(monkeypatch, files, context):
-    with live(monkeypatch, max_connections=1, **files) as one:
+def test_who_leaves_in_the_middle_of_a_handshake_makes_room(files, context):
+    with live(Settings(max_connections=1, **files)) as one:
         for word in (b"", b"\x16\x03\x01", b"GET / HTTP/1.1\r\n\r\n"):
-            with connect(one) as rude:
+            with one.connect() as rude:
                 rude.sendall(word)
         for _ in range(1000):
             try:
@@ -83,11 +84,9 @@ def test_who_leaves_in_the_middle_of_a_handshake_makes_room(monkeypatch, files, 
             pytest.fail("the room of the others is lost")
 
 
-def test_a_request_that_comes_with_the_end_of_the_handshake_is_answered(
-    monkeypatch, files, context
-):
+def test_a_request_that_comes_with_the_end_of_the_handshake_is_answered(files, context):
     """The client's last words of the handshake and its first request in one piece."""
-    with live(monkeypatch, **files) as one, connect(one) as plain:
+    with live(Settings(**files)) as one, one.connect() as plain:
         read, write = ssl.MemoryBIO(), ssl.MemoryBIO()
         session = context.wrap_bio(read, write, server_hostname="127.0.0.1")
         while True:
@@ -118,8 +117,8 @@ def test_the_end_of_the_server_waits_for_no_handshake(monkeypatch, files):
         await kept(*arguments)
 
     monkeypatch.setattr(Handshakes, "_shake_hands", shake_hands)
-    with live(monkeypatch, drain_seconds=60, head_seconds=60, **files) as one:
-        silent = connect(one)
+    with live(Settings(drain_seconds=60, head_seconds=60, **files)) as one:
+        silent = one.connect()
         assert begun.wait(30)
     # `live` waits for the end of the server for less than the 60 s.
     with silent:

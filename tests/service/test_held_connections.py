@@ -6,8 +6,9 @@ import socket
 import pytest
 
 from service.connections import MOST_PIPELINED, GuardedProtocol
-from tests.service.live_server import live
-from tests.service.test_connections import ASK, connect, status
+from service.settings import Settings
+from tests.service.live import live
+from tests.service.test_connections import ASK, status
 
 LARGE = b"x" * (8 << 20)
 
@@ -28,10 +29,8 @@ def is_closed(connection):
         (b"POST /v1/forecast", b"content-length: 1000"),
     ],
 )
-def test_a_request_that_is_answered_before_it_is_whole_must_become_whole_in_time(
-    monkeypatch, ask, framing
-):
-    with live(monkeypatch, head_seconds=1) as one, connect(one) as half:
+def test_a_request_that_is_answered_before_it_is_whole_must_become_whole_in_time(ask, framing):
+    with live(Settings(head_seconds=1)) as one, one.connect() as half:
         half.sendall(ask + b" HTTP/1.1\r\nhost: x\r\n" + framing + b"\r\n\r\n")
         assert status(half) in (200, 404, 415)
         half.sendall(b"1")
@@ -39,10 +38,8 @@ def test_a_request_that_is_answered_before_it_is_whole_must_become_whole_in_time
         assert one.closed("slow") == 1
 
 
-def test_a_request_that_becomes_whole_after_its_answer_leaves_a_connection_that_goes_on(
-    monkeypatch,
-):
-    with live(monkeypatch, head_seconds=1, keep_alive_seconds=2) as one, connect(one) as late:
+def test_a_request_that_becomes_whole_after_its_answer_leaves_a_connection_that_goes_on():
+    with live(Settings(head_seconds=1, keep_alive_seconds=2)) as one, one.connect() as late:
         late.sendall(b"GET /healthz HTTP/1.1\r\nhost: x\r\ncontent-length: 3\r\n\r\n")
         assert status(late) == 200
         late.sendall(b"abc")
@@ -53,8 +50,8 @@ def test_a_request_that_becomes_whole_after_its_answer_leaves_a_connection_that_
         assert one.closed("slow") == 0
 
 
-def test_empty_lines_keep_no_connection(monkeypatch):
-    with live(monkeypatch, keep_alive_seconds=1) as one, connect(one) as busy:
+def test_empty_lines_keep_no_connection():
+    with live(Settings(keep_alive_seconds=1)) as one, one.connect() as busy:
         busy.sendall(ASK)
         assert status(busy) == 200
         busy.settimeout(0.05)
@@ -114,23 +111,23 @@ def wait_until_closed(one, reason):
 
 @pytest.mark.parametrize("target", [b"/", b"/?close"])
 @pytest.mark.usefixtures("large_answers")
-def test_a_client_that_reads_no_answer_is_cut_off(monkeypatch, target):
-    with live(monkeypatch, answer_seconds=0.3) as one, deaf(one) as silent:
+def test_a_client_that_reads_no_answer_is_cut_off(target):
+    with live(Settings(answer_seconds=0.3)) as one, deaf(one) as silent:
         silent.sendall(b"GET " + target + b" HTTP/1.1\r\nhost: x\r\n\r\n")
         wait_until_closed(one, "unread")
 
 
 @pytest.mark.usefixtures("large_answers")
-def test_a_client_that_reads_its_answers_is_not_cut_off(monkeypatch):
-    with live(monkeypatch, answer_seconds=20) as one, connect(one) as reader:
+def test_a_client_that_reads_its_answers_is_not_cut_off():
+    with live(Settings(answer_seconds=20)) as one, one.connect() as reader:
         for _ in range(2):
             reader.sendall(ASK)
             assert status(reader) == 200
         assert one.closed("unread") == 0
 
 
-def test_a_client_that_asks_and_asks_and_never_reads_is_cut_off(monkeypatch):
-    with live(monkeypatch, answer_seconds=0.3, access_log=False) as one, deaf(one) as silent:
+def test_a_client_that_asks_and_asks_and_never_reads_is_cut_off():
+    with live(Settings(answer_seconds=0.3, access_log=False)) as one, deaf(one) as silent:
         silent.sendall(b"GET /openapi.json HTTP/1.1\r\nhost: x\r\n\r\n" * MOST_PIPELINED)
         wait_until_closed(one, "unread")
 
@@ -154,8 +151,8 @@ def test_an_answer_to_a_client_that_has_left_waits_for_nobody(monkeypatch):
         protocol.on_response_complete()
         return protocol._answer_timer
 
-    with live(monkeypatch) as one:
-        with connect(one) as leaving:
+    with live() as one:
+        with one.connect() as leaving:
             leaving.sendall(ASK)
             assert status(leaving) == 200
         assert one.run(complete()) is None

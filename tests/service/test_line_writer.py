@@ -10,8 +10,8 @@ import pytest
 from service.access_log import LOGGER_NAME
 from service.line_handler import LineHandler, written_elsewhere
 from service.line_writer import LineWriter
-from tests.service.live_server import live
-from tests.service.test_connections import connect, status
+from tests.service.live import live
+from tests.service.test_connections import status
 
 LINE = "x" * 999
 
@@ -134,7 +134,7 @@ def test_a_service_whose_access_log_nobody_reads_answers_and_ends(monkeypatch, p
     monkeypatch.setattr(logger, "level", logging.INFO)
     monkeypatch.setattr("service.line_handler._PATIENCE_S", 0.1)
     ask = b"GET /" + b"x" * 20_000 + b" HTTP/1.1\r\nhost: x\r\n\r\n"
-    with live(monkeypatch) as one, connect(one) as connection:
+    with live() as one, one.connect() as connection:
         for _ in range(20):
             connection.sendall(ask)
             assert status(connection) == 404

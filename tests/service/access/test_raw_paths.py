@@ -6,17 +6,18 @@ import pytest
 
 from service.access.scopes import DEMANDS, GRANTABLE, Scope
 from service.access.settings import PLATFORM_PATHS
-from tests.service.live_server import live
+from service.settings import Settings
+from tests.service.live import live
 
 SECRETS = {scope.value: f"0123456789abcdef-{scope.value}" for scope in GRANTABLE}
 
 
 @pytest.fixture
-def locked(tmp_path, monkeypatch):
+def locked(tmp_path):
     path = tmp_path / "tokens"
     lines = [f"{scope}er {scope} {secret}" for scope, secret in SECRETS.items()]
     path.write_text("\n".join(lines))
-    with live(monkeypatch, token_file=path, access_log=False) as one:
+    with live(Settings(token_file=path, access_log=False)) as one:
         yield one
 
 

@@ -167,6 +167,16 @@ def test_more_lists_than_their_text_is_long_fit_into_the_skeleton():
     assert json.loads(cut.skeleton)["series"][0]["kpis"]["1387"] == [4999]
 
 
+@pytest.mark.parametrize("count", [10, 1000, 80_000, 200_000])
+def test_lists_that_no_json_has_side_by_side_do_not_outgrow_the_skeleton(count):
+    # Three bytes each, and their numbers take up to six: more than the skeleton's size foresees.
+    text = b"{[{{" + b"[1]" * count
+    cut = cut_samples(text)
+    assert (cut is None) == (count > 10_000)
+    assert cut is None or len(cut.skeleton) <= 2 * len(text)
+    alike(text)
+
+
 def test_a_large_body_lets_other_threads_run_and_a_small_one_does_not(built_reader, monkeypatch):
     called = []
 

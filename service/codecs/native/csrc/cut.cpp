@@ -150,8 +150,13 @@ extern "C" int64_t rancast_cut(
       if (value == nullptr) return -1;
       copied = reader.at;
       ends[lists] = value - values;
+      // A list in an object has a key and fits; one that stands where no JSON has it may not.
+      char* const most = skeleton + 2 * size - (reader.end - copied);
+      if (most - out < 3) return -1;
       *out++ = '[';
-      out = std::to_chars(out, out + 20, lists).ptr;
+      const auto [number_end, trouble] = std::to_chars(out, most - 1, lists);
+      if (trouble != std::errc()) return -1;
+      out = number_end;
       *out++ = ']';
       ++lists;
       continue;
