@@ -10,11 +10,14 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
 
 from service.metrics import Metrics
+
+if TYPE_CHECKING:
+    from uvicorn._types import ASGI3Application
 
 _TOO_LARGE = (
     b"HTTP/1.1 431 Request Header Fields Too Large\r\n"
@@ -69,6 +72,7 @@ class GuardedProtocol(HttpToolsProtocol):
         self._idle_bytes = 0
         self._steps = False
         self._is_overrun = False
+        self._in_work: RequestResponseCycle | None = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """Take the connection, or close it where there are too many."""
@@ -79,9 +83,13 @@ class GuardedProtocol(HttpToolsProtocol):
         self._await_rest()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Forget the connection."""
+        """Forget the connection and all of its requests; the server itself tells the last alone."""
         self._forget_timer()
         self._forget_answer_timer()
+        self.pipeline.clear()
+        if self._in_work is not None and not self._in_work.response_complete:
+            self._in_work.disconnected = True
+            self._in_work.message_event.set()
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
@@ -187,6 +195,10 @@ class GuardedProtocol(HttpToolsProtocol):
         """Nothing more was asked."""
         super().timeout_keep_alive_handler()
         self._await_reader()
+
+    def _start_asgi_task(self, cycle: RequestResponseCycle, app: ASGI3Application) -> None:
+        self._in_work = cycle
+        super()._start_asgi_task(cycle, app)
 
     def _unsupported_upgrade_warning(self) -> None:
         """Say nothing: to refuse an upgrade is no fault, and whoever asks could fill the log."""

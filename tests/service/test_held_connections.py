@@ -156,3 +156,35 @@ def test_an_answer_to_a_client_that_has_left_waits_for_nobody(monkeypatch):
             leaving.sendall(ASK)
             assert status(leaving) == 200
         assert one.run(complete()) is None
+
+
+def test_no_request_of_a_connection_that_is_lost_goes_on(monkeypatch):
+    made, heard = [], []
+
+    async def waiting(_scope, receive, _send):
+        await receive()
+        heard.append((await receive())["type"])
+
+    kept = GuardedProtocol.connection_made
+
+    def note(self, transport):
+        self.app = waiting
+        made.append(self)
+        kept(self, transport)
+
+    monkeypatch.setattr(GuardedProtocol, "connection_made", note)
+
+    async def lose():
+        async with asyncio.timeout(30):
+            while not (made and made[0].pipeline):
+                await asyncio.sleep(0.001)
+            made[0].transport.abort()
+            while made[0].tasks:
+                await asyncio.sleep(0.001)
+        return len(made[0].pipeline)
+
+    with live() as one, one.connect() as leaving:
+        leaving.sendall(ASK * 3)
+        assert one.run(lose()) == 0
+    # The first alone had begun, and is told that its client has left.
+    assert heard == ["http.disconnect"]
