@@ -1,7 +1,9 @@
 """One line of JSON a request, on standard output; and the request's id on its answer.
 
-No header of a request and no query enters a line, so no token can. Everything that is not ASCII is
-escaped, so nothing that a client sends can forge a line.
+Of the headers of a request only X-Request-Id and the trace id of traceparent enter a line, and only
+in the forms that `service.request_identity` takes; no query does. So no token can, unless a client
+sends it as its id or in its path. Everything that is not ASCII is escaped, so nothing that a client
+sends can forge a line.
 """
 
 from __future__ import annotations
@@ -15,6 +17,7 @@ from typing import TextIO
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from service.clock import Clock
+from service.line_handler import LineHandler
 from service.request_identity import (
     REQUEST_ID_HEADER,
     RequestIdentity,
@@ -41,7 +44,7 @@ _UNMATCHED = "unmatched"
 
 def configure_access_log(level: str, stream: TextIO | None = None) -> None:
     """Write access lines to `stream` (standard output by default), apart from the events' log."""
-    handler = logging.StreamHandler(stream or sys.stdout)
+    handler = LineHandler(stream or sys.stdout)
     handler.setFormatter(logging.Formatter("%(message)s"))
     logger = logging.getLogger(LOGGER_NAME)
     logger.handlers = [handler]

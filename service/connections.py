@@ -1,8 +1,8 @@
-"""Connections that cost nothing: how many, how long they may be silent, how large a head may grow.
+"""Connections that cost nothing: how many, how long they may be silent, what they may make us keep.
 
-The server alone bounds none of it: a connection that never says a word stays for ever, and the
-head of a request grows until memory ends. Its own limit of connections refuses requests on
-connections that are old and well; here the new connection is closed instead.
+The server alone bounds none of it: a connection that never says a word stays for ever, and heads,
+trailers and requests that wait for their turn grow until memory ends. Its own limit of connections
+refuses requests on connections that are old and well; here the new connection is closed instead.
 """
 
 from __future__ import annotations
@@ -10,16 +10,23 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
 
 from service.metrics import Metrics
+
+if TYPE_CHECKING:
+    from uvicorn._types import ASGI3Application
 
 _TOO_LARGE = (
     b"HTTP/1.1 431 Request Header Fields Too Large\r\n"
     b"content-length: 0\r\nconnection: close\r\n\r\n"
 )
+
+
+# Requests of one connection that may wait while the first of them is answered.
+MOST_PIPELINED = 64
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,13 +36,19 @@ class ConnectionLimits:
     Attributes:
         most_connections: At a time; one more is closed at once.
         head_s: Time in which the head of a request has to be whole, counted from the connection for
-            the first one, from its first byte for the others.
-        most_head_bytes: Bytes of a head that is not whole yet.
+            the first one, from its first byte for the others; and the rest of a request that was
+            answered before it was whole, counted from its answer.
+        answer_s: Time in which a client has to take what was written for it.
+        most_head_bytes: Bytes of a head that is not whole yet, and of everything else that is not
+            the body itself: trailers, sizes of chunks, empty lines.
+        most_headers: Headers of a request that are kept; the application refuses what has more.
     """
 
     most_connections: int
     head_s: float
+    answer_s: float
     most_head_bytes: int
+    most_headers: int
 
 
 class GuardedProtocol(HttpToolsProtocol):
@@ -51,10 +64,15 @@ class GuardedProtocol(HttpToolsProtocol):
         super().__init__(**arguments)
         self._limits = limits
         self._metrics = metrics
-        self._head_timer: asyncio.TimerHandle | None = None
-        self._head_bytes = 0
+        self._arrival_timer: asyncio.TimerHandle | None = None
+        self._answer_timer: asyncio.TimerHandle | None = None
         self._in_head = False
-        self._began_here = False
+        self._header_bytes = 0
+        # Bytes since the last step forward, and whether there was one in the piece that is parsed.
+        self._idle_bytes = 0
+        self._steps = False
+        self._is_overrun = False
+        self._in_work: RequestResponseCycle | None = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """Take the connection, or close it where there are too many."""
@@ -62,65 +80,175 @@ class GuardedProtocol(HttpToolsProtocol):
         if len(self.connections) > self._limits.most_connections:
             self._close("full")
             return
-        self._await_head()
+        self._await_rest()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Forget the connection."""
+        """Forget the connection and all of its requests; the server itself tells the last alone."""
         self._forget_timer()
+        self._forget_answer_timer()
+        self.pipeline.clear()
+        if self._in_work is not None and not self._in_work.response_complete:
+            self._in_work.disconnected = True
+            self._in_work.message_event.set()
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
-        """Parse what came; close where a head grows too large."""
+        """Parse what came; close where it is no request, no body, and too much of it."""
         if self.transport.is_closing():
             return
-        self._began_here = False
+        self._steps = False
+        idle = self.timeout_keep_alive_task
         super().data_received(data)
-        # What a head shares its first piece with, the end of a body say, is not counted against it.
-        if not self._in_head or self._began_here:
+        if self.transport.is_closing():
             return
-        self._head_bytes += len(data)
-        if self._head_bytes > self._limits.most_head_bytes:
-            self.transport.write(_TOO_LARGE)
+        if idle is not None and self._is_idle():
+            # Whatever comes stops the timer, but only a request is a reason to.
+            self.timeout_keep_alive_task = self.loop.call_at(
+                idle.when(), self.timeout_keep_alive_handler
+            )
+        if self._is_overrun:
+            self._close("pipelined")
+            return
+        # A piece with a step forward is not counted: most of it may be the end of a body, say.
+        self._idle_bytes = 0 if self._steps else self._idle_bytes + len(data)
+        if self._idle_bytes > self._limits.most_head_bytes:
+            if self._in_head and (self.cycle is None or self.cycle.response_complete):
+                self.transport.write(_TOO_LARGE)
             self._close("head_too_large")
 
     def on_message_begin(self) -> None:
         """The first byte of a request: the rest of its head has to follow in time."""
         super().on_message_begin()
+        self._steps = True
         self._in_head = True
-        self._began_here = True
-        self._head_bytes = 0
-        if self._head_timer is None:
-            self._await_head()
+        self._header_bytes = 0
+        if self._arrival_timer is None:
+            self._await_rest()
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        """Keep a header of a head, and of too many as many as it takes to be refused.
+
+        Trailers come when the head has long been checked. They may be dropped (RFC 9112, section
+        7.1.2).
+        """
+        limits = self._limits
+        if not self._in_head or len(self.headers) > limits.most_headers:
+            return
+        if self._header_bytes <= limits.most_head_bytes:
+            self._header_bytes += len(name) + len(value)
+            super().on_header(name, value)
 
     def on_headers_complete(self) -> None:
         """The head is whole."""
+        self._steps = True
         self._in_head = False
         self._forget_timer()
-        super().on_headers_complete()
+        if len(self.pipeline) < MOST_PIPELINED:
+            super().on_headers_complete()
+        else:
+            self._is_overrun = True
 
-    def _await_head(self) -> None:
-        self._head_timer = self.loop.call_later(self._limits.head_s, self._too_slow)
+    def on_body(self, body: bytes) -> None:
+        """A piece of a body."""
+        self._steps = True
+        if not self._is_overrun:
+            super().on_body(body)
+
+    def on_message_complete(self) -> None:
+        """The request is whole."""
+        self._steps = True
+        if not self._is_overrun:
+            super().on_message_complete()
+        self._forget_timer()
+
+    def on_response_complete(self) -> None:
+        """An answer was written: what is left of its request, and the client, must not be late."""
+        super().on_response_complete()
+        if self.transport.is_closing():
+            self._await_reader()
+        elif self.cycle.response_complete and self.cycle.more_body:
+            self._await_rest()
+
+    def pause_writing(self) -> None:
+        """The client does not take what is written as fast as it is."""
+        super().pause_writing()
+        self._await_reader()
+
+    def resume_writing(self) -> None:
+        """The client took it."""
+        super().resume_writing()
+        if not self.transport.is_closing():
+            self._forget_answer_timer()
+
+    def send_400_response(self, msg: str) -> None:
+        """Refuse what is no request, and close."""
+        super().send_400_response(msg)
+        self._await_reader()
+
+    def shutdown(self) -> None:
+        """The server stops: close once nothing is in work."""
+        super().shutdown()
+        if self.transport.is_closing():
+            self._await_reader()
+
+    def timeout_keep_alive_handler(self) -> None:
+        """Nothing more was asked."""
+        super().timeout_keep_alive_handler()
+        self._await_reader()
+
+    def _start_asgi_task(self, cycle: RequestResponseCycle, app: ASGI3Application) -> None:
+        self._in_work = cycle
+        super()._start_asgi_task(cycle, app)
+
+    def _unsupported_upgrade_warning(self) -> None:
+        """Say nothing: to refuse an upgrade is no fault, and whoever asks could fill the log."""
+
+    def _is_idle(self) -> bool:
+        """Whether no request is in work, and none has begun."""
+        return not self._in_head and (self.cycle is None or self.cycle.response_complete)
+
+    def _await_rest(self) -> None:
+        """What the client has begun has to be whole in time."""
+        self._arrival_timer = self.loop.call_later(self._limits.head_s, self._too_slow)
+
+    def _await_reader(self) -> None:
+        """What is written has to be taken in time: even a closed connection waits for that."""
+        # An answer may still be written to a connection that is lost.
+        if self._answer_timer is None and self in self.connections:
+            self._answer_timer = self.loop.call_later(self._limits.answer_s, self._unread)
 
     def _too_slow(self) -> None:
-        self._head_timer = None
+        self._arrival_timer = None
         if not self.transport.is_closing():
             self._close("slow")
 
+    def _unread(self) -> None:
+        self._answer_timer = None
+        self._forget_timer()
+        self._metrics.count_closed("unread")
+        self.transport.abort()
+
     def _forget_timer(self) -> None:
-        if self._head_timer is not None:
-            self._head_timer.cancel()
-            self._head_timer = None
+        if self._arrival_timer is not None:
+            self._arrival_timer.cancel()
+            self._arrival_timer = None
+
+    def _forget_answer_timer(self) -> None:
+        if self._answer_timer is not None:
+            self._answer_timer.cancel()
+            self._answer_timer = None
 
     def _close(self, reason: str) -> None:
         self._forget_timer()
         self._metrics.count_closed(reason)
         self.transport.close()
+        self._await_reader()
 
 
-def guarded_protocol(limits: ConnectionLimits, metrics: Metrics) -> Callable[..., asyncio.Protocol]:
+def guarded_protocol(limits: ConnectionLimits, metrics: Metrics) -> Callable[..., GuardedProtocol]:
     """What the server calls for each connection."""
 
-    def make(**arguments: Any) -> asyncio.Protocol:
+    def make(**arguments: Any) -> GuardedProtocol:
         return GuardedProtocol(limits, metrics, **arguments)
 
     return make

@@ -16,7 +16,7 @@ ServiceError
   UnauthorizedError    no token that is known (401)
   ForbiddenError       a token without the scope that the route demands (403)
   RateLimitedError     one client asks too often (429, with Retry-After)
-  HeadTooLargeError    too many headers, or too long ones (431)
+  HeadTooLargeError    too many headers, or too long a head (431)
   InferenceError       the model failed (500)
   StorageError         the journal cannot keep what was sent (503)
   NotReadyError        starting or stopping (503)
@@ -168,7 +168,7 @@ class RateLimitedError(RequestError):
 
 
 class HeadTooLargeError(RequestError):
-    """More headers, or more bytes of them, than the service reads."""
+    """More headers, or more bytes of a path, a query and headers, than the service reads."""
 
 
 class InferenceError(RequestError):
@@ -231,7 +231,7 @@ ANSWERS: Mapping[type[RequestError], Answer] = MappingProxyType(
         OverloadedError: Answer(429, "full", "The service is busy"),
         BudgetError: Answer(429, "budget", "The latency budget cannot be kept"),
         RateLimitedError: Answer(429, "rate_limited", "This client asks too often"),
-        HeadTooLargeError: Answer(431, "head_too_large", "The headers are too large"),
+        HeadTooLargeError: Answer(431, "head_too_large", "The head is too large"),
         # No standard status says that the client left; nobody will read it, only logs show it.
         ClientGoneError: Answer(499, "client_gone", "The client closed the connection"),
         InferenceError: Answer(500, "inference", "The model failed"),

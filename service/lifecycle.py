@@ -147,7 +147,7 @@ class Lifecycle:
             on_stored=accuracy.observe,
         )
         services.metrics.watch_store(ingestion.figures)
-        services.metrics.watch(AccuracyCollector(accuracy.figures))
+        services.metrics.watch(AccuracyCollector(lambda: accuracy.latest), accuracy.refresh)
         services.running = Running(engine, models, repository, ingestion, accuracy)
         if settings.ingest_directory is not None:
             self._source = DirectorySource(

@@ -14,6 +14,8 @@ import sys
 from datetime import UTC, datetime
 from typing import TextIO
 
+from service.line_handler import LineHandler
+
 _FIELDS = "rancast_fields"
 _PAIRS = re.compile(r"\w+=")
 
@@ -52,7 +54,7 @@ def log_failure(logger: logging.Logger, event: str, error: BaseException, **fiel
 
 def configure_logging(level: str, stream: TextIO | None = None) -> None:
     """Send every logger's lines to `stream` (standard error by default) as key=value pairs."""
-    handler = logging.StreamHandler(stream or sys.stderr)
+    handler = LineHandler(stream or sys.stderr)
     handler.setFormatter(KeyValueFormatter())
     root = logging.getLogger()
     root.handlers = [handler]

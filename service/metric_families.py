@@ -157,8 +157,15 @@ CONNECTIONS_CLOSED = Family(
     "rancast_connections_closed_total",
     "counter",
     ("reason",),
-    "Connections that the service closed by itself: full (too many), slow (no whole head in "
-    "time), head_too_large.",
+    "Connections that the service closed by itself: full (too many), slow (no whole handshake, "
+    "head or rest of a request in time), unread (answers not taken in time), head_too_large (or "
+    "trailers), pipelined (too many requests at once).",
+)
+LOG_LINES_DROPPED = Family(
+    "rancast_log_lines_dropped_total",
+    "counter",
+    ("log",),
+    "Lines that nobody took in time, by log: access (standard output), events (standard error).",
 )
 STORE_CELLS = Family("rancast_store_cells", "gauge", (), "Cells that the store holds.")
 STORE_BYTES = Family(
@@ -188,6 +195,7 @@ FAMILIES: tuple[Family, ...] = (
     UNKNOWN_KPIS,
     RELOADS,
     CONNECTIONS_CLOSED,
+    LOG_LINES_DROPPED,
     STORE_CELLS,
     STORE_BYTES,
 )

@@ -7,7 +7,7 @@ name or a bucket changes in one place, `service.metric_families`.
 from __future__ import annotations
 
 from collections import Counter as Tally
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -37,6 +37,7 @@ from service.metric_families import (
     FORECASTS,
     INFERENCE_INFO,
     INGESTED_FILES,
+    LOG_LINES_DROPPED,
     MODEL_INFO,
     MODEL_SHARE,
     OBSERVATIONS,
@@ -51,6 +52,7 @@ from service.metric_families import (
     UNKNOWN_KPIS,
     Family,
 )
+from service.scrapes import Scrapes
 from service.timestamps import age_seconds
 
 
@@ -131,6 +133,8 @@ class Metrics:
         self._unknown_kpis = _counter(UNKNOWN_KPIS, registry)
         self._reloads = _counter(RELOADS, registry)
         self._connections_closed = _counter(CONNECTIONS_CLOSED, registry)
+        self._log_lines_dropped = _counter(LOG_LINES_DROPPED, registry)
+        self._scrapes = Scrapes(self.exposition)
         # The process's own figures (CPU time, memory, descriptors) under their usual names.
         ProcessCollector(registry=registry)
         PlatformCollector(registry=registry)
@@ -227,16 +231,30 @@ class Metrics:
         self._reloads.labels(kind, "ok" if usable else "failed").inc()
 
     def count_closed(self, reason: str) -> None:
-        """A connection was closed by the service: `full`, `slow` or `head_too_large`."""
+        """A connection was closed by the service, for a reason that its family lists."""
         self._connections_closed.labels(reason).inc()
+
+    def count_dropped_lines(self, log: str, lines: int) -> None:
+        """Lines of this log found no reader: `access` or `events`."""
+        self._log_lines_dropped.labels(log).inc(lines)
 
     def watch_store(self, figures: Callable[[], StoreFigures]) -> None:
         """Read the store's figures at every scrape from now on."""
         self._registry.register(_StoreCollector(figures, self._clock))
 
-    def watch(self, collector: Collector) -> None:
-        """Read this collector's figures at every scrape from now on."""
+    def watch(self, collector: Collector, refresh: Callable[[], Awaitable[None]]) -> None:
+        """Read this collector's figures at every scrape from now on.
+
+        Args:
+            collector: Reads what is there, without waiting.
+            refresh: Awaited before.
+        """
         self._registry.register(collector)
+        self._scrapes.before(refresh)
+
+    async def scrape(self) -> bytes:
+        """As `exposition`, from the event loop, once for all who ask at a time."""
+        return await self._scrapes.text()
 
     def exposition(self) -> bytes:
         """All families in Prometheus' text format."""

@@ -9,9 +9,8 @@ import logging
 import os
 import signal
 import socket
-import ssl
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from types import FrameType
 from typing import cast
 
@@ -22,12 +21,15 @@ from kpi.store import KpiStore
 from model.predictor import Predictor
 from service.access.exposure import refuse_exposure
 from service.access.reloads import WatchedFiles
+from service.access_log import LOGGER_NAME as ACCESS_LOGGER
 from service.access_log import configure_access_log
 from service.app import create_app
-from service.connections import ConnectionLimits, guarded_protocol
+from service.connections import ConnectionLimits, GuardedProtocol, guarded_protocol
 from service.container import Phase, Services
 from service.descriptors import make_room
 from service.errors import StartupError
+from service.handshakes import Handshakes
+from service.line_handler import written_elsewhere
 from service.logs import configure_logging, log_event
 from service.settings import Settings
 from service.tls import ServerTls, TlsFiles, TlsFilesError
@@ -92,14 +94,18 @@ def _run(
         limits = ConnectionLimits(
             most_connections=make_room(settings.max_connections),
             head_s=settings.head_seconds,
+            answer_s=settings.answer_seconds,
             # Names and values are counted when they are whole; until then, with what is between.
             most_head_bytes=2 * settings.max_head_bytes,
+            most_headers=settings.max_headers,
         )
         server = _Server(
             uvicorn.Config(
                 app,
                 # The server calls it like the class that it stands for.
                 http=cast("type[asyncio.Protocol]", guarded_protocol(limits, services.metrics)),
+                # There are none; an upgrade would leave the door, its limits and timers behind.
+                ws="none",
                 log_config=None,
                 access_log=False,
                 lifespan="on",
@@ -109,16 +115,18 @@ def _run(
                 forwarded_allow_ips=list(settings.trusted_proxies),
                 timeout_keep_alive=settings.keep_alive_seconds,
                 timeout_graceful_shutdown=max(1, round(settings.drain_seconds)),
-                ssl_context_factory=None if tls is None else lambda *_: _context(tls),
             ),
             services,
+            None if tls is None else Handshakes(tls, limits, services.metrics),
         )
         address = _address(listener, secure=tls is not None)
         log_event(_LOGGER, logging.INFO, "listening", address=address)
         # Several times in each call the thread of the model has to have the interpreter back, and
         # from a busy event loop it gets it only after so long.
         sys.setswitchinterval(_SWITCH_S)
-        server.run(sockets=[listener])
+        logs = {"access": logging.getLogger(ACCESS_LOGGER), "events": logging.getLogger()}
+        with written_elsewhere(logs, services.metrics.count_dropped_lines):
+            server.run(sockets=[listener])
     if failures:
         raise failures[0]
     return 0
@@ -127,9 +135,34 @@ def _run(
 class _Server(uvicorn.Server):
     """Tells the application about a signal before connections are closed, and exits with 0."""
 
-    def __init__(self, config: uvicorn.Config, services: Services) -> None:
+    def __init__(
+        self, config: uvicorn.Config, services: Services, handshakes: Handshakes | None = None
+    ) -> None:
         super().__init__(config)
         self._services = services
+        self._handshakes = handshakes
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        """Start the application, then take connections."""
+        if self._handshakes is None:
+            await super().startup(sockets)
+            return
+        await super().startup([])
+        for listener in sockets or ():
+            self._handshakes.listen(listener, self._protocol, self.server_state.connections)
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        """Take no connection any more, and wait for what is in work."""
+        if self._handshakes is not None:
+            self._handshakes.close()
+        await super().shutdown(sockets)
+
+    def _protocol(self) -> GuardedProtocol:
+        """What serves one connection, made as the server itself makes it."""
+        make = cast("Callable[..., GuardedProtocol]", self.config.http_protocol_class)
+        return make(
+            config=self.config, server_state=self.server_state, app_state=self.lifespan.state
+        )
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         """Listen, and once all is loaded leave that to itself."""
@@ -165,10 +198,6 @@ def _tls(settings: Settings) -> ServerTls | None:
         return ServerTls(files)
     except TlsFilesError as error:
         raise StartupError(str(error), exit_code=2) from error
-
-
-def _context(tls: ServerTls) -> ssl.SSLContext:
-    return tls.context
 
 
 def _listen(settings: Settings) -> socket.socket:

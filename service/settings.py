@@ -142,8 +142,8 @@ class Settings(AccessSettings):
         64 * 1024 * 1024,
         ge=1024,
         description="Bytes of one body, as sent and decompressed; more are refused with 413. All "
-        "bodies over 256 KiB that are in work may have twice as many together; more are refused "
-        "with 429.",
+        "bodies over 256 KiB that are in work may have twice as many together, all from 16 KiB to "
+        "256 KiB as many; more are refused with 429.",
     )
     body_seconds: float = Field(
         120.0,

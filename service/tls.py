@@ -10,7 +10,7 @@ import ssl
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import NoReturn
 
 from service.access.settings import AccessSettings
 from service.errors import ServiceError
@@ -49,22 +49,12 @@ class TlsFiles:
         return [path for path in (self.certificate, self.key, self.client_ca) if path is not None]
 
 
-class RotatingContext(ssl.SSLContext):
-    """A context that makes each connection with the one that is current.
-
-    A server takes one context for its whole life. This one is what it is given; `current` is what
-    connections get.
-    """
-
-    current: ssl.SSLContext
-
-    def wrap_bio(self, *arguments: Any, **options: Any) -> ssl.SSLObject:
-        """The TLS side of one new connection."""
-        return self.current.wrap_bio(*arguments, **options)
-
-
 class ServerTls:
     """The contexts of one server.
+
+    Attributes:
+        files: Where they come from.
+        context: What a new connection is made with.
 
     Args:
         files: Where they come from.
@@ -76,8 +66,7 @@ class ServerTls:
 
     def __init__(self, files: TlsFiles) -> None:
         self.files = files
-        self.context = RotatingContext(ssl.PROTOCOL_TLS_SERVER)
-        self.reload()
+        self.context = _context(files)
 
     def reload(self) -> None:
         """Make new connections with what the files hold now.
@@ -85,7 +74,7 @@ class ServerTls:
         Raises:
             TlsFilesError: They cannot be used; connections are made as before.
         """
-        self.context.current = _context(self.files)
+        self.context = _context(self.files)
 
 
 def _context(files: TlsFiles) -> ssl.SSLContext:
@@ -103,7 +92,7 @@ def _context(files: TlsFiles) -> ssl.SSLContext:
     if files.client_ca is not None:
         try:
             context.load_verify_locations(cafile=files.client_ca)
-        except ssl.SSLError as error:
+        except OSError as error:
             raise TlsFilesError(
                 f"expected CA certificates in PEM in {files.client_ca} (RANCAST_TLS_CLIENT_CA): "
                 f"{_reason(error)}"
@@ -131,8 +120,8 @@ def _load_chain(context: ssl.SSLContext, files: TlsFiles) -> None:
             f"expected a private key without passphrase in {key_file} (RANCAST_TLS_KEY); take the "
             "passphrase off with openssl pkey"
         ) from None
-    except ssl.SSLError as error:
-        if error.reason == "KEY_VALUES_MISMATCH":
+    except OSError as error:  # SSLError is one; another where a file went after it was looked at
+        if isinstance(error, ssl.SSLError) and error.reason == "KEY_VALUES_MISMATCH":
             raise TlsFilesError(
                 f"the private key in {key_file} does not belong to the certificate in "
                 f"{files.certificate}; RANCAST_TLS_CERTIFICATE and RANCAST_TLS_KEY have to be a "
@@ -152,5 +141,7 @@ def _refuse_passphrase() -> NoReturn:
     raise _PassphraseNeededError
 
 
-def _reason(error: ssl.SSLError) -> str:
+def _reason(error: OSError) -> str:
+    if not isinstance(error, ssl.SSLError):
+        return error.strerror or str(error)
     return (error.reason or str(error)).lower().replace("_", " ")

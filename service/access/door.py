@@ -5,9 +5,12 @@ Pure ASGI, because it stands before every request: a dictionary look-up, a hash 
 
 from __future__ import annotations
 
+import re
+
 from fastapi import Request
 from starlette.types import ASGIApp, Receive, Scope, Send
 
+from service.access.clients import client_of
 from service.access.rate_limit import RateLimiter, retry_after_s
 from service.access.scopes import Demands, OpenPaths
 from service.access.scopes import Scope as TokenScope
@@ -15,6 +18,7 @@ from service.access.tokens import Token, TokenBook
 from service.errors import (
     ForbiddenError,
     HeadTooLargeError,
+    NotFoundError,
     RateLimitedError,
     RequestError,
     UnauthorizedError,
@@ -25,6 +29,8 @@ from service.request_identity import identity_of
 _SCHEME = b"bearer "
 # Who has no address: a test's client, or a socket of the same machine.
 _NOWHERE = "local"
+# No route has one in its path, yet the router's expressions let a line break pass at the end.
+_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
 
 
 class Door:
@@ -36,7 +42,7 @@ class Door:
         book: The tokens, None where none are asked for.
         limiter: Counts requests, None where nothing limits them.
         max_headers: Headers of one request, at most.
-        max_head_bytes: Bytes of their names and values, at most.
+        max_head_bytes: Bytes of their names and values, and of the path and query, at most.
     """
 
     def __init__(
@@ -70,9 +76,13 @@ class Door:
 
     def _admit(self, scope: Scope) -> None:
         headers: list[tuple[bytes, bytes]] = scope["headers"]
-        self._check_head(headers)
-        if self._book is None and self._limiter is None:
-            return
+        self._check_head(scope, headers)
+        if self._book is not None or self._limiter is not None:
+            self._check_client(scope, headers)
+        if _CONTROL.search(scope["path"]):
+            raise NotFoundError("expected a path without control characters; /docs lists the paths")
+
+    def _check_client(self, scope: Scope, headers: list[tuple[bytes, bytes]]) -> None:
         demands = self._demands
         if demands is None:
             # Routes are complete when the first request comes, not when middleware is made.
@@ -95,17 +105,18 @@ class Door:
         if not needed & token.scopes:
             raise _lacking(token, needed)
 
-    def _check_head(self, headers: list[tuple[bytes, bytes]]) -> None:
+    def _check_head(self, scope: Scope, headers: list[tuple[bytes, bytes]]) -> None:
         if len(headers) > self._max_headers:
             raise HeadTooLargeError(
                 f"expected at most {self._max_headers} headers, got {len(headers)}"
             )
-        size = 0
+        size = len(scope.get("raw_path") or b"") + len(scope["query_string"])
         for name, value in headers:
             size += len(name) + len(value)
         if size > self._max_head_bytes:
             raise HeadTooLargeError(
-                f"expected headers of at most {self._max_head_bytes} bytes, got {size}"
+                f"expected a path, a query and headers of at most {self._max_head_bytes} bytes "
+                f"together, got {size}"
             )
 
     def _limit(self, scope: Scope, token: Token | None) -> None:
@@ -116,7 +127,7 @@ class Door:
             client = f"token {token.name}"
         else:
             address = scope.get("client")
-            client = address[0] if address else _NOWHERE
+            client = client_of(address[0]) if address else _NOWHERE
         wait_s = self._limiter.admit(client)
         if wait_s > 0:
             after_s = retry_after_s(wait_s)

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Protocol
 
 from service.errors import ServiceError
-from service.logs import log_event
+from service.logs import log_event, log_failure
 from service.metrics import Metrics
 
 _LOGGER = logging.getLogger(__name__)
@@ -51,6 +51,10 @@ class WatchedFiles:
         changed, self._seen = seen != self._seen, seen
         return changed
 
+    def forget(self) -> None:
+        """Take the next look for a change, whatever the files are."""
+        self._seen = ()
+
     def _look(self) -> tuple[object, ...]:
         return tuple(fingerprint(path) for path in self.paths)
 
@@ -85,18 +89,28 @@ class Reloads:
             self._task = None
 
     async def look(self) -> None:
-        """Look once, and read what has changed."""
+        """Look once, and read what has changed.
+
+        What goes wrong with one item keeps no other from being looked at, now or later.
+        """
         for watched in self._watched:
-            if not await asyncio.to_thread(watched.changed):
-                continue
             try:
-                await asyncio.to_thread(watched.target.reload)
+                await self._look_at(watched)
             except ServiceError as error:
                 log_event(_LOGGER, logging.ERROR, "reload_failed", kind=watched.kind, reason=error)
                 self._metrics.count_reload(watched.kind, usable=False)
-            else:
-                log_event(_LOGGER, logging.INFO, "reloaded", kind=watched.kind)
-                self._metrics.count_reload(watched.kind, usable=True)
+            except Exception as error:
+                # No fault of the files, so it may go well with the same ones.
+                watched.forget()
+                log_failure(_LOGGER, "reload_failed", error, kind=watched.kind)
+                self._metrics.count_reload(watched.kind, usable=False)
+
+    async def _look_at(self, watched: WatchedFiles) -> None:
+        if not await asyncio.to_thread(watched.changed):
+            return
+        await asyncio.to_thread(watched.target.reload)
+        log_event(_LOGGER, logging.INFO, "reloaded", kind=watched.kind)
+        self._metrics.count_reload(watched.kind, usable=True)
 
     async def _run(self) -> None:
         while True:

@@ -123,27 +123,31 @@ class Demands:
 
     def __init__(self, routes: Sequence[BaseRoute], open_paths: OpenPaths) -> None:
         self._open_paths = open_paths
-        self._fixed: dict[tuple[str, str], frozenset[Scope] | None] = {}
-        self._templates: list[tuple[re.Pattern[str], str, frozenset[Scope] | None]] = []
-        for demand in route_demands(routes):
-            needed = None if demand.scope is Scope.NONE else frozenset((demand.scope,))
-            if "{" in demand.template:
-                expression, _, _ = compile_path(demand.template)
-                self._templates.append((expression, demand.method, needed))
-            elif demand.template in open_paths:
-                self._fixed.setdefault((demand.method, demand.template), None)
-            else:
-                self._fixed.setdefault((demand.method, demand.template), needed)
+        self._expressions: list[tuple[re.Pattern[str], str, frozenset[Scope] | None]] = []
+        demands = tuple(route_demands(routes))
+        for demand in demands:
+            is_open = demand.scope is Scope.NONE or demand.template in open_paths
+            needed = None if is_open else frozenset((demand.scope,))
+            expression, _, _ = compile_path(demand.template)
+            self._expressions.append((expression, demand.method, needed))
+        # Found without a search; what is written any other way, and matches, is searched for.
+        self._fixed = {
+            (demand.method, demand.template): self._search(demand.method, demand.template)
+            for demand in demands
+            if "{" not in demand.template
+        }
 
     def of(self, method: str, path: str) -> frozenset[Scope] | None:
         """Scopes of which a token needs one; None where no token is needed."""
         try:
             return self._fixed[method, path]
         except KeyError:
-            pass
+            return self._search(method, path)
+
+    def _search(self, method: str, path: str) -> frozenset[Scope] | None:
         if path in self._open_paths:
             return None
-        for expression, expected, needed in self._templates:
+        for expression, expected, needed in self._expressions:
             if method == expected and expression.match(path):
                 return needed
         return _UNKNOWN_PATH

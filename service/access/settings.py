@@ -54,7 +54,8 @@ class AccessSettings(BaseSettings):
     rate_limit_per_second: float | None = Field(
         None,
         gt=0,
-        description="Requests a second that one client (its token, else its address) may make; "
+        description="Requests a second that one client (its token, else its address or IPv6 "
+        "network) may make; "
         "more are refused with 429. Unset: no limit.",
     )
     rate_limit_burst: int | None = Field(
@@ -64,7 +65,9 @@ class AccessSettings(BaseSettings):
         "second.",
     )
     rate_limit_clients: int = Field(
-        10_000, ge=1, description="Clients whose requests are counted; the silent are forgotten."
+        10_000,
+        ge=1,
+        description="Clients whose requests are counted each by itself; further ones together.",
     )
     access_log: bool = Field(
         True, description="Write one line of JSON a request to standard output."
@@ -86,7 +89,14 @@ class AccessSettings(BaseSettings):
     head_seconds: int = Field(
         20,
         ge=1,
-        description="Time for the first request of a connection, and the head of each, to arrive.",
+        description="Time for a TLS handshake, for the first request of a connection, and for the "
+        "head of each, to arrive; and for the rest of one that was answered before it was whole.",
+    )
+    answer_seconds: float = Field(
+        120.0,
+        gt=0,
+        description="Time that a client has to take what was written for it; a slower one is cut "
+        "off.",
     )
     max_head_bytes: int = Field(
         32 * 1024,

@@ -87,7 +87,7 @@ class AccuracyCollector(Collector):
     """Reads the ledger at every scrape.
 
     Args:
-        figures: What the ledger holds.
+        figures: What the ledger holds; must not wait.
     """
 
     def __init__(self, figures: Callable[[], LedgerFigures]) -> None:

@@ -10,6 +10,7 @@ Axis legend: n samples, K KPIs.
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import threading
 import time
@@ -17,7 +18,6 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
-from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -42,9 +42,9 @@ DAY_MS = 86_400_000
 _MOST_WAITING_SAMPLES = 1 << 18
 _MOST_WAITING_FORECASTS = 1 << 10
 
-_UNKNOWN = -2
+_MOST_REFRESH_S = 1.0
 
-Result = TypeVar("Result")
+_UNKNOWN = -2
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,6 +118,8 @@ class AccuracyLedger:
         self._waiting_forecasts = 0
         self._waiting_samples = 0
         self._refused_values = 0
+        self._asked: Future[LedgerFigures] | None = None
+        self._latest = self._figures()
         self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="accuracy")
 
     @property
@@ -160,12 +162,25 @@ class AccuracyLedger:
         if must_wait and done is not None:
             done.result()
 
+    @property
+    def latest(self) -> LedgerFigures:
+        """What the ledger held when it was last asked; at once."""
+        return self._latest
+
     def figures(self) -> LedgerFigures:
         """What the ledger holds, after everything that it has heard of so far.
 
         Waits for the ledger's thread: not to be called on the event loop.
         """
-        return self._ask(self._figures)
+        return self._ask().result()
+
+    async def current(self) -> LedgerFigures:
+        """As `figures`, from the event loop: no thread waits, however many ask."""
+        return await asyncio.shield(asyncio.wrap_future(self._ask()))
+
+    async def refresh(self) -> None:
+        """Have `latest` be current, unless the ledger is busy for longer than a scrape may wait."""
+        await asyncio.wait({asyncio.wrap_future(self._ask())}, timeout=_MOST_REFRESH_S)
 
     def close(self) -> None:
         """Finish what waits and end the thread; later calls are not heard."""
@@ -177,12 +192,25 @@ class AccuracyLedger:
         except RuntimeError:  # closed: the service stops
             return None
 
-    def _ask(self, question: Callable[[], Result]) -> Result:
-        try:
-            answer = self._thread.submit(question)
-        except RuntimeError:  # closed, so that nobody else is at work
-            return question()
-        return answer.result()
+    def _ask(self) -> Future[LedgerFigures]:
+        """The figures to come; whoever asks before the thread comes to it shares one question."""
+        with self._counting:
+            if self._asked is not None:
+                return self._asked
+            try:
+                self._asked = self._thread.submit(self._answer)
+            except RuntimeError:  # closed, so that nobody else is at work
+                done: Future[LedgerFigures] = Future()
+                done.set_result(self._figures())
+                return done
+            return self._asked
+
+    def _answer(self) -> LedgerFigures:
+        with self._counting:
+            # Whoever asks from now on may know of more than this answer will hold.
+            self._asked = None
+        self._latest = self._figures()
+        return self._latest
 
     def _keep(self, forecasts: Sequence[Forecast]) -> None:
         with self._counting:

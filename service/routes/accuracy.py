@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Iterator
 from typing import Annotated
 
@@ -114,7 +113,7 @@ class AccuracyResponse(BaseModel):
 async def accuracy(request: Request, query: Annotated[AccuracyQuery, Query()]) -> AccuracyResponse:
     """What the ledger holds, filtered."""
     ledger = services_of(request).require().accuracy
-    figures = await asyncio.to_thread(ledger.figures)
+    figures = await ledger.current()
     return AccuracyResponse(
         recent_days=ledger.recent_days,
         kept_forecasts=figures.forecasts,

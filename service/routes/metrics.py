@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
-
 from fastapi import APIRouter, Request
 from fastapi.responses import PlainTextResponse, Response
 from prometheus_client import CONTENT_TYPE_LATEST
@@ -21,5 +19,5 @@ router = APIRouter(tags=["operations"])
 )
 async def metrics(request: Request) -> Response:
     """One scrape."""
-    text = await asyncio.to_thread(services_of(request).metrics.exposition)
+    text = await services_of(request).metrics.scrape()
     return Response(text, media_type=CONTENT_TYPE_LATEST)

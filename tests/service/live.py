@@ -18,6 +18,7 @@ from fastapi import FastAPI
 from model.predictor import Predictor
 from service import server
 from service.container import Services
+from service.handshakes import Handshakes
 from service.settings import Settings
 from tests.service.fakes import RepeatLast, small_catalogue
 
@@ -82,8 +83,13 @@ def live(settings: Settings | None = None, predictor: Predictor | None = None) -
     urls: list[str] = []
 
     class Announced(server._Server):
-        def __init__(self, config: uvicorn.Config, services: Services) -> None:
-            super().__init__(config, services)
+        def __init__(
+            self,
+            config: uvicorn.Config,
+            services: Services,
+            handshakes: Handshakes | None = None,
+        ) -> None:
+            super().__init__(config, services, handshakes)
             services.catalogue = small_catalogue()
             servers.append(self)
 

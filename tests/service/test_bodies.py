@@ -1,7 +1,9 @@
 """Whatever a body holds, it is read or refused; nothing else may come out of the decoder."""
 
 import asyncio
+import gzip
 import json
+import random
 import sys
 import threading
 import time
@@ -14,13 +16,14 @@ from fastapi import Request
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from service.bodies import _read_bounded
+from service.bodies import _read_bounded, read_decoded
 from service.codecs.json_requests import decode_histories
 from service.errors import ClientGoneError, InvalidRequestError, MalformedBodyError, RequestError
 from service.room import SMALL_BYTES, BodyRoom
 from service.schemas import ForecastRequest
 from service.series import SeriesLimits, to_windows
-from tests.service.fakes import forecast_request, series, small_catalogue
+from service.timing import SCOPE_KEY, RequestTiming
+from tests.service.fakes import forecast_request, series, serving, small_catalogue
 
 LIMITS = SeriesLimits(max_series=10, max_kpis=3)
 
@@ -129,3 +132,49 @@ async def test_a_client_that_drips_its_body_is_let_go():
     request = Request({"type": "http", "headers": []}, receive)
     with pytest.raises(ClientGoneError, match="more than"), room.visit() as visit:
         await _read_bounded(request, 1 << 40, visit, 0.01)
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("encoding", ["identity", "gzip"])
+async def test_the_parts_of_a_large_body_are_joined_off_the_event_loop(monkeypatch, encoding):
+    body = random.Random(0).randbytes(4 * SMALL_BYTES)
+    sent = body if encoding == "identity" else gzip.compress(body)
+    parts = [sent[at : at + 65536] for at in range(0, len(sent), 65536)]
+    handed: list[int] = []
+    kept = asyncio.to_thread
+
+    async def to_thread(work: Any, *arguments: Any) -> Any:
+        handed.extend(len(one) for one in arguments if isinstance(one, list))
+        return await kept(work, *arguments)
+
+    monkeypatch.setattr("service.bodies.asyncio.to_thread", to_thread)
+
+    async def receive() -> dict[str, Any]:
+        return {"type": "http.request", "body": parts.pop(0), "more_body": bool(parts)}
+
+    number = len(parts)
+    headers = [(b"content-encoding", encoding.encode())]
+    async with serving() as client:
+        scope = {"type": "http", "headers": headers}
+        scope[SCOPE_KEY] = RequestTiming(0.0, client.clock, client.services.metrics)
+        with client.services.room.visit() as visit:
+            request = Request(scope, receive)
+            assert await read_decoded(request, client.services, visit, bytes) == body
+            assert visit.bytes >= len(body)
+    # All parts of what was sent, and all pieces of what was decompressed, are joined by threads.
+    assert handed == ([number] if encoding == "identity" else [number, 1])
+
+
+@pytest.mark.anyio
+async def test_a_small_body_that_unpacks_into_a_larger_one_takes_its_room():
+    sent = gzip.compress(b" " * (SMALL_BYTES // 2))
+
+    async def receive() -> dict[str, Any]:
+        return {"type": "http.request", "body": sent, "more_body": False}
+
+    async with serving() as client:
+        scope = {"type": "http", "headers": [(b"content-encoding", b"gzip")]}
+        scope[SCOPE_KEY] = RequestTiming(0.0, client.clock, client.services.metrics)
+        with client.services.room.visit() as visit:
+            await read_decoded(Request(scope, receive), client.services, visit, bytes)
+            assert client.services.room.taken_bytes == SMALL_BYTES // 2 + len(sent)

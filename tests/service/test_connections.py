@@ -1,4 +1,5 @@
 from contextlib import ExitStack
+from http.client import HTTPResponse
 
 import pytest
 
@@ -9,12 +10,14 @@ ASK = b"GET /readyz HTTP/1.1\r\nhost: x\r\n\r\n"
 
 
 def status(connection):
-    """Status of the next answer, None where the connection is closed instead."""
+    """Status of the next answer, read to its end; None where the connection is closed instead."""
+    answer = HTTPResponse(connection)
     try:
-        answer = connection.recv(65536)
-    except ConnectionResetError:
+        answer.begin()
+        answer.read()
+    except ConnectionError:
         return None
-    return int(answer.split(b" ")[1]) if answer else None
+    return answer.status
 
 
 def test_a_connection_too_many_is_closed_and_the_others_go_on():
@@ -101,3 +104,20 @@ def test_only_a_trusted_proxy_names_the_client(proxies, caplog):
         assert status(connection) == 200
     (line,) = [r.message for r in caplog.records if r.name == LOGGER_NAME]
     assert ('"client":"192.0.2.7"' in line) == bool(proxies)
+
+
+def test_an_upgrade_is_answered_as_a_request_like_any_other(tmp_path):
+    tokens = tmp_path / "tokens"
+    tokens.write_text("reader read 0123456789abcdef-read")
+    upgrade = (
+        b"GET /v1/model HTTP/1.1\r\nhost: x\r\nconnection: upgrade\r\nupgrade: websocket\r\n"
+        b"sec-websocket-version: 13\r\nsec-websocket-key: dGhlIHNhbXBsZSBub25jZQ==\r\n"
+    )
+    bearer = b"authorization: bearer 0123456789abcdef-read\r\n"
+    with live(Settings(token_file=tokens)) as one, one.connect() as connection:
+        connection.sendall(upgrade + b"\r\n")
+        assert status(connection) == 401
+        connection.sendall(upgrade + bearer + b"\r\n")
+        assert status(connection) == 200
+        connection.sendall(ASK)
+        assert status(connection) == 200

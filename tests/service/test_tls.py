@@ -4,6 +4,7 @@ import ssl
 import httpx
 import pytest
 
+from service import tls
 from service.settings import Settings
 from service.tls import ServerTls, TlsFiles, TlsFilesError
 from tests.service.certificates import Authority, encrypt
@@ -132,3 +133,23 @@ def test_a_file_that_is_missing_or_damaged_is_named_with_its_setting(pair, tmp_p
     damaged.write_text("-----BEGIN nothing-----")
     with pytest.raises(TlsFilesError, match=rf"damaged.pem \({setting}\)"):
         ServerTls(TlsFiles(**{**sound, role: damaged}))
+
+
+@pytest.mark.parametrize("role", ["certificate", "key", "client_ca"])
+def test_a_file_that_goes_between_two_looks_at_it_is_an_error_of_ours(
+    authority, pair, tmp_path, monkeypatch, role
+):
+    # A mounted secret's link turns while the files are read.
+    paths = {"certificate": pair.certificate, "key": pair.key, "client_ca": authority.certificate}
+    moving = tmp_path / "moving.pem"
+    shutil.copy(paths[role], moving)
+    kept = tls._check_readable
+
+    def check(setting, path):
+        kept(setting, path)
+        if path == paths["client_ca"] or (role == "client_ca" and path == moving):
+            moving.unlink()
+
+    monkeypatch.setattr(tls, "_check_readable", check)
+    with pytest.raises(TlsFilesError, match=r"moving\.pem .*No such file"):
+        ServerTls(TlsFiles(**{**paths, role: moving}))

@@ -59,6 +59,24 @@ def test_a_path_demands_what_its_route_does(demands, method, path, needed):
     assert demands.of(method, path) == frozenset({needed})
 
 
+@pytest.mark.parametrize(("method", "template"), DEMANDS)
+def test_a_path_that_the_router_takes_for_a_route_demands_what_the_route_does(
+    demands, method, template
+):
+    path = template.replace("{", "").replace("}", "")
+    # The end of a line passes the router's expressions, which end in a dollar.
+    assert demands.of(method, path + "\n") == demands.of(method, path)
+
+
+def test_the_first_of_two_routes_decides_as_in_the_router():
+    app = create_app(Settings())
+    app.add_api_route("/v9/{rest:path}", lambda: None, methods=["GET"])
+    app.add_api_route("/v9/fixed", lambda: None, methods=["GET"])
+    demands = Demands(app.routes, OpenPaths(["/v9/fixed"]))
+    assert demands.of("GET", "/v9/other") == frozenset({Scope.ADMIN})
+    assert demands.of("GET", "/v9/fixed") is None
+
+
 @pytest.mark.parametrize(
     "path",
     ["/healthz", "/metrics", "/v2/health/ready", "/ric/v1/config", "/dme/a/b", "/", "/static/a.js"],
