@@ -146,16 +146,18 @@ class _Server(uvicorn.Server):
         """Start the application, then take connections."""
         if self._handshakes is None:
             await super().startup(sockets)
-            return
-        await super().startup([])
-        for listener in sockets or ():
-            self._handshakes.listen(listener, self._protocol, self.server_state.connections)
+        else:
+            await super().startup([])
+            for listener in sockets or ():
+                self._handshakes.listen(listener, self._protocol, self.server_state.connections)
+        self._settling = asyncio.create_task(self._settle(), name="settle")
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         """Take no connection any more, and wait for what is in work."""
         if self._handshakes is not None:
             self._handshakes.close()
         await super().shutdown(sockets)
+        gc.unfreeze()
 
     def _protocol(self) -> GuardedProtocol:
         """What serves one connection, made as the server itself makes it."""
@@ -163,11 +165,6 @@ class _Server(uvicorn.Server):
         return make(
             config=self.config, server_state=self.server_state, app_state=self.lifespan.state
         )
-
-    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        """Listen, and once all is loaded leave that to itself."""
-        await super().startup(sockets)
-        self._settling = asyncio.create_task(self._settle(), name="settle")
 
     async def _settle(self) -> None:
         """Keep what the start has made out of the way of the garbage collector.

@@ -25,7 +25,7 @@ router = APIRouter(tags=["forecast"])
     "that follow its last one. All-null, constant or unknown series are answered, with provenance "
     "that says so. KPIs keep the names that the request gave them.",
     response_model=ForecastResponse,
-    responses=arrow_answer() | problems(400, 406, 413, 415, 422, 429, 503, 504),
+    responses=arrow_answer() | problems(400, 404, 406, 413, 415, 422, 429, 503, 504),
     openapi_extra=histories_body("ForecastRequest", "Histories, and what to forecast from them.")
     | demand_headers(),
 )

@@ -35,7 +35,7 @@ _REFERENCE = "NAME (its highest version) or NAME@VERSION."
 class RoutingBody(BaseModel):
     """Who answers requests that name no model."""
 
-    model_config = ConfigDict(extra="forbid", allow_inf_nan=False)
+    model_config = ConfigDict(strict=True, extra="forbid", allow_inf_nan=False)
 
     default: str | None = Field(
         None,

@@ -155,7 +155,7 @@ async def test_the_parts_of_a_large_body_are_joined_off_the_event_loop(monkeypat
     number = len(parts)
     headers = [(b"content-encoding", encoding.encode())]
     async with serving() as client:
-        scope = {"type": "http", "headers": headers}
+        scope: dict[str, Any] = {"type": "http", "headers": headers}
         scope[SCOPE_KEY] = RequestTiming(0.0, client.clock, client.services.metrics)
         with client.services.room.visit() as visit:
             request = Request(scope, receive)
@@ -173,7 +173,7 @@ async def test_a_small_body_that_unpacks_into_a_larger_one_takes_its_room():
         return {"type": "http.request", "body": sent, "more_body": False}
 
     async with serving() as client:
-        scope = {"type": "http", "headers": [(b"content-encoding", b"gzip")]}
+        scope: dict[str, Any] = {"type": "http", "headers": [(b"content-encoding", b"gzip")]}
         scope[SCOPE_KEY] = RequestTiming(0.0, client.clock, client.services.metrics)
         with client.services.room.visit() as visit:
             await read_decoded(Request(scope, receive), client.services, visit, bytes)

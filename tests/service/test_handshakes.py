@@ -4,8 +4,8 @@ import threading
 from contextlib import ExitStack
 
 import pytest
+import uvicorn
 
-from service import server
 from service.handshakes import Handshakes
 from service.settings import Settings
 from tests.service.certificates import Authority
@@ -30,9 +30,9 @@ def loop(request, monkeypatch):
     """Both event loops that the server may find itself on."""
     if request.param == "uvloop":
         pytest.importorskip("uvloop", reason="an optional part of the server")
-    kept = server.uvicorn.Config
+    kept = uvicorn.Config
     monkeypatch.setattr(
-        server.uvicorn,
+        uvicorn,
         "Config",
         lambda *args, **options: kept(*args, loop=request.param, **options),
     )

@@ -26,7 +26,7 @@ def pipe():
 
 def test_whoever_logs_to_a_stream_that_nobody_reads_goes_on(pipe):
     reader, stream = pipe
-    dropped = []
+    dropped: list[int] = []
     writer = LineWriter(stream, most_bytes=500_000, on_dropped=dropped.append)
     for _ in range(2000):
         writer.put(LINE)
@@ -47,10 +47,12 @@ def test_whoever_logs_to_a_stream_that_nobody_reads_goes_on(pipe):
 def test_lines_come_whole_and_in_order_from_any_thread(pipe):
     reader, stream = pipe
     writer = LineWriter(stream)
-    threads = [
-        threading.Thread(target=lambda t=t: [writer.put(f"{t} {i}") for i in range(500)])
-        for t in range(4)
-    ]
+
+    def write(thread: int) -> None:
+        for i in range(500):
+            writer.put(f"{thread} {i}")
+
+    threads = [threading.Thread(target=write, args=(t,)) for t in range(4)]
     for thread in threads:
         thread.start()
     content = b""
@@ -64,7 +66,7 @@ def test_lines_come_whole_and_in_order_from_any_thread(pipe):
 
 def test_a_reader_that_has_gone_costs_lines_only():
     read, write = os.pipe()
-    dropped = []
+    dropped: list[int] = []
     with os.fdopen(write, "w") as stream:
         os.close(read)
         writer = LineWriter(stream, on_dropped=dropped.append)

@@ -10,7 +10,8 @@ pytestmark = pytest.mark.anyio
 
 
 async def test_whoever_asks_while_a_text_is_made_shares_the_next_one():
-    made, gate, entered = [], threading.Event(), threading.Event()
+    made: list[int] = []
+    gate, entered = threading.Event(), threading.Event()
 
     def exposition():
         entered.set()
@@ -60,7 +61,7 @@ async def test_scrapes_of_a_busy_ledger_keep_nobody_from_forecasts():
         cell = "/v1/cells/ManagedElement%3D1%2CNRCellDU%3D32/forecast"
         assert (await client.get(cell)).status_code == 200
         gate = threading.Event()
-        client.services.running.accuracy._thread.submit(gate.wait, 60)
+        client.services.require().accuracy._thread.submit(gate.wait, 60)
         try:
             waiting = [
                 asyncio.create_task(client.get(path))
