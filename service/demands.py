@@ -112,6 +112,24 @@ def check_door(request: Request, services: Services, model: ServedModel) -> None
     engine.check_door(model.ladder, ask.deadline, ask.least_rung, ask.priority)
 
 
+def chosen(text: str, choices: type[Choice], path: str) -> Choice:
+    """The choice that a text names, in small letters or large ones.
+
+    Args:
+        text: What the request says.
+        choices: What it may say.
+        path: Where it says so, for an error.
+
+    Raises:
+        InvalidRequestError: It names none.
+    """
+    try:
+        return choices(text.strip().lower())
+    except ValueError:
+        words = ", ".join(choice.value for choice in choices)
+        raise InvalidRequestError(path, f"expected one of {words}, got {text!r}") from None
+
+
 def _deadline(
     request: Request,
     services: Services,
@@ -135,10 +153,4 @@ def _chosen(request: Request, header: str, choices: type[Choice], default: Choic
     text = request.headers.get(header)
     if text is None:
         return default
-    try:
-        return choices(text.strip().lower())
-    except ValueError:
-        words = ", ".join(choice.value for choice in choices)
-        raise InvalidRequestError(
-            f"header:{header}", f"expected one of {words}, got {text!r}"
-        ) from None
+    return chosen(text, choices, f"header:{header}")

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from service.checks import parse_levels
+from service.demands import Choice, chosen
 from service.errors import InvalidRequestError
 from service.schemas import DEFAULT_LEVELS
 from service.series import pointer
@@ -64,6 +65,11 @@ class Parameters:
         if value is None or isinstance(value, str):
             return value
         raise self._other(name, "a text")
+
+    def choice(self, name: str, choices: type[Choice]) -> Choice | None:
+        """One of several words, None where it was not sent."""
+        text = self.text(name)
+        return None if text is None else chosen(text, choices, self.place(name))
 
     def flag(self, name: str, *, default: bool = False) -> bool:
         """A truth value."""

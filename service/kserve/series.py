@@ -8,7 +8,6 @@ Axis legend: K KPIs, T samples.
 
 from __future__ import annotations
 
-import asyncio
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -18,13 +17,13 @@ import numpy as np
 from fastapi import Request
 from numpy.typing import NDArray
 
+from service.codecs.histories import ListedHistories
 from service.container import Services
 from service.errors import InvalidRequestError
-from service.metrics import Stage
 from service.schemas import MAX_STEP_SECONDS, Series
-from service.series import NamedWindow, to_windows
+from service.series import NamedWindow
 from service.timestamps import EARLIEST_MS, LATEST_MS, to_rfc3339
-from service.timing import timing_of
+from service.windowing import build_windows
 
 # The granularity period that most networks report at.
 DEFAULT_STEP_SECONDS = 900.0
@@ -32,8 +31,6 @@ MAX_NAME = 1024
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _PLACE = re.compile(r"/series/(\d+)(.*)", re.DOTALL)
-# Above this many series their windows are built on another thread.
-_OFFLOAD_SERIES = 64
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,18 +138,8 @@ async def windows_of(
         TooLargeError: More series than the limit.
         InvalidRequestError: A series that cannot be put on a grid.
     """
-    arguments = (
-        series,
-        services.limits,
-        services.catalogue,
-        services.settings.time_zone,
-        services.settings.holiday_country,
-    )
     try:
-        with timing_of(request).stage(Stage.WINDOW):
-            if len(series) <= _OFFLOAD_SERIES:
-                return to_windows(*arguments)
-            return await asyncio.to_thread(to_windows, *arguments)
+        return await build_windows(request, services, ListedHistories(series))
     except InvalidRequestError as error:
         fault = error.faults[0]
         found = _PLACE.fullmatch(fault.path)

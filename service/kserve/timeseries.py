@@ -2,7 +2,8 @@
 
 The protocol lets every object have further members, so what is not known is let pass. Ours are
 `frequency_multiplier`, because the protocol's frequencies cannot say a quarter of an hour, `kpis`,
-`cell`, `time_zone` and `country` of an input, and `budget_ms` of the options.
+`cell`, `time_zone` and `country` of an input, and `budget_ms`, `minimum_rung` and `priority` of
+the options.
 
 https://kserve.github.io/website/docs/reference/time_series/api
 
@@ -25,6 +26,7 @@ from model.predictor import Forecast
 from service.answers import level_key, to_numbers
 from service.errors import InvalidRequestError
 from service.faults import MARK
+from service.kserve.demands import DemandFields
 from service.kserve.provenance import json_text, provenance
 from service.kserve.rows import Rows
 from service.kserve.series import (
@@ -138,7 +140,7 @@ class TimeseriesInput(_Shape):
     )
 
 
-class TimeseriesOptions(_Shape):
+class TimeseriesOptions(_Shape, DemandFields):
     """What is asked."""
 
     horizon: int = Field(description="Steps to forecast.", examples=[24])
@@ -148,9 +150,6 @@ class TimeseriesOptions(_Shape):
         max_length=MAX_LEVELS,
         description="Levels between 0 and 1, ascending; without them the mean alone is answered.",
         examples=[[0.1, 0.5, 0.9]],
-    )
-    budget_ms: float | None = Field(
-        None, description="Latency budget from arrival to answer; an extension."
     )
 
 

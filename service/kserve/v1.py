@@ -33,6 +33,7 @@ from pydantic import (
 from model.predictor import Forecast
 from service.answers import level_key, seconds, to_numbers
 from service.faults import MARK
+from service.kserve.demands import DemandFields
 from service.kserve.provenance import json_text, provenance
 from service.kserve.rows import Rows
 from service.kserve.series import (
@@ -74,7 +75,7 @@ class _Shape(BaseModel):
     )
 
 
-class PredictParameters(_Shape):
+class PredictParameters(_Shape, DemandFields):
     """What the instances mean and what is asked of them; our extension of the protocol."""
 
     horizon: int | None = Field(
@@ -103,7 +104,6 @@ class PredictParameters(_Shape):
     country: Name | None = Field(
         None, description="Country whose public holidays hold for rows or numbers."
     )
-    budget_ms: float | None = Field(None, description="Latency budget from arrival to answer.")
 
 
 class PredictRequest(_Shape):

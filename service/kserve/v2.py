@@ -12,8 +12,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from model.predictor import Forecast, Predictor
+from model.predictor import Forecast, Predictor, Rung
 from service.checks import check_horizon, check_levels
+from service.demands import Stated
+from service.engine import Priority
 from service.errors import InvalidRequestError
 from service.kserve.inputs import InputTensors
 from service.kserve.messages import InferRequest, TensorMetadata
@@ -60,6 +62,8 @@ PARAMETERS = (
     "horizon",
     "quantiles",
     "budget_ms",
+    "minimum_rung",
+    "priority",
     "step_seconds",
     "time_zone",
     "country",
@@ -77,7 +81,7 @@ class Plan:
         places: JSON Pointer to each input by its name.
         horizon: Steps H.
         levels: Quantile levels, Q of them.
-        budget_ms: Stated latency budget, None where there is none.
+        demands: What the parameters say of budget, rung and priority.
         outputs: Names of the tensors that are wanted, in order.
         binary: Those of them whose data are wanted as bytes.
     """
@@ -87,7 +91,7 @@ class Plan:
     places: Mapping[str, str]
     horizon: int
     levels: tuple[float, ...]
-    budget_ms: float | None
+    demands: Stated
     outputs: tuple[str, ...]
     binary: frozenset[str]
 
@@ -144,7 +148,11 @@ def to_plan(sent: Sent, predictor: Predictor, now_ms: int) -> Plan:
         places={spec.name: tensors.place(spec.name) for spec in INPUTS},
         horizon=horizon,
         levels=levels,
-        budget_ms=parameters.number("budget_ms"),
+        demands=Stated(
+            parameters.number("budget_ms"),
+            parameters.choice("minimum_rung", Rung),
+            parameters.choice("priority", Priority),
+        ),
         outputs=outputs,
         binary=binary,
     )

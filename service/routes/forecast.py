@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from typing import Annotated
 
 from fastapi import APIRouter, Header, Request
@@ -15,15 +14,11 @@ from service.codecs.requests import read_forecast
 from service.container import services_of
 from service.demands import Stated, ask_of, check_door, choose_model
 from service.forecasting import answer_forecast
-from service.metrics import Stage
 from service.routes.responses import arrow_answer, histories_body, problems
 from service.schemas import ForecastResponse
-from service.timing import timing_of
+from service.windowing import build_windows
 
 router = APIRouter(tags=["forecast"])
-
-# Above this many series their windows are built on another thread.
-_OFFLOAD_SERIES = 64
 
 BudgetHeader = Annotated[
     str | None,
@@ -74,15 +69,5 @@ async def forecast(
         model = choose_model(running, options.model, "/model")
         check_horizon(options.horizon, model.predictor, "/horizon")
         check_levels(options.quantiles, model.predictor, "/quantiles")
-        arguments = (
-            services.limits,
-            services.catalogue,
-            services.settings.time_zone,
-            services.settings.holiday_country,
-        )
-        with timing_of(request).stage(Stage.WINDOW):
-            if len(histories) <= _OFFLOAD_SERIES:
-                named = histories.windows(*arguments)
-            else:
-                named = await asyncio.to_thread(histories.windows, *arguments)
+        named = await build_windows(request, services, histories)
         return await answer_forecast(request, services, running, model, named, ask, form)

@@ -12,7 +12,7 @@ from service.bodies import JSON_MEDIA_TYPE, read_decoded
 from service.checks import check_horizon, check_levels
 from service.codecs.json_requests import decode_json
 from service.container import services_of
-from service.demands import Stated, ask_of, check_door
+from service.demands import ask_of, check_door
 from service.forecasting import forecast_windows, write_answer
 from service.kserve.series import windows_of
 from service.kserve.timeseries import (
@@ -24,7 +24,7 @@ from service.kserve.timeseries import (
     to_series,
 )
 from service.models.reference import ModelReference
-from service.routes.forecast import BudgetHeader
+from service.routes.forecast import BudgetHeader, PriorityHeader, RungHeader
 from service.routes.responses import json_body, kserve_errors
 
 router = APIRouter(tags=["KServe time series"])
@@ -51,7 +51,12 @@ async def timeseries_models(request: Request) -> list[str]:
     responses=kserve_errors(400, 404, 413, 415, 429, 503, 504, model="TimeseriesErrorResponse"),
     openapi_extra=json_body("TimeseriesForecastRequest", "Time series, and what is asked."),
 )
-async def timeseries_forecast(request: Request, _budget: BudgetHeader = None) -> Response:
+async def timeseries_forecast(
+    request: Request,
+    _budget: BudgetHeader = None,
+    _rung: RungHeader = None,
+    _priority: PriorityHeader = None,
+) -> Response:
     """Answer from the time series alone."""
     services = services_of(request)
     running = services.require()
@@ -73,7 +78,7 @@ async def timeseries_forecast(request: Request, _budget: BudgetHeader = None) ->
             services,
             options.horizon,
             levels,
-            Stated(options.budget_ms),
+            options.demands,
             lambda name: f"/options/{name}",
         )
         answer = await forecast_windows(request, running, chosen, named, ask)

@@ -8,15 +8,16 @@ from typing import Annotated, Any
 
 from fastapi import APIRouter, Query, Request
 from fastapi.responses import Response
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import ConfigDict, Field
 
 from service.bodies import JSON_MEDIA_TYPE, read_decoded
 from service.checks import check_horizon, check_levels, parse_levels
 from service.codecs.json_requests import decode_json
 from service.container import services_of
-from service.demands import Stated, ask_of, check_door
+from service.demands import ask_of, check_door
 from service.errors import NotReadyError
 from service.forecasting import forecast_windows, write_answer
+from service.kserve.demands import DemandFields
 from service.kserve.series import windows_of
 from service.kserve.v1 import (
     ModelReadiness,
@@ -29,7 +30,7 @@ from service.kserve.v1 import (
     to_series,
 )
 from service.models.reference import ModelReference
-from service.routes.forecast import BudgetHeader
+from service.routes.forecast import BudgetHeader, PriorityHeader, RungHeader
 from service.routes.model_path import ModelName
 from service.routes.responses import json_body, kserve_errors
 from service.schemas import MAX_STEP_SECONDS, Name
@@ -38,7 +39,7 @@ from service.series import pointer
 router = APIRouter(tags=["KServe V1"])
 
 
-class PredictQuery(BaseModel):
+class PredictQuery(DemandFields):
     """Parameters of a client that cannot put them into its body."""
 
     model_config = ConfigDict(extra="forbid", allow_inf_nan=False)
@@ -60,7 +61,6 @@ class PredictQuery(BaseModel):
     country: Name | None = Field(
         None, description="Country whose public holidays hold for rows or numbers."
     )
-    budget_ms: float | None = Field(None, description="Latency budget from arrival to answer.")
 
     def stated(self) -> dict[str, Any]:
         """What it says, by the names of `PredictParameters`."""
@@ -104,6 +104,8 @@ async def predict(
     model: ModelName,
     query: Annotated[PredictQuery, Query()],
     _budget: BudgetHeader = None,
+    _rung: RungHeader = None,
+    _priority: PriorityHeader = None,
 ) -> Response:
     """Answer from the instances alone."""
     services = services_of(request)
@@ -123,8 +125,8 @@ async def predict(
         check_levels(shape.levels, predictor, where("quantiles"))
         series = to_series(body, parameters, services.clock.now_ms())
         named = await windows_of(request, services, series, partial(place_of, body, where))
-        stated = Stated(parameters.budget_ms)
-        ask = ask_of(request, services, shape.steps, shape.levels, stated, where)
+        demands = parameters.demands
+        ask = ask_of(request, services, shape.steps, shape.levels, demands, where)
         answer = await forecast_windows(request, running, chosen, named, ask)
         now_ms = services.clock.now_ms()
         encode = partial(predictions_text, body, shape, answer.forecasts, named, now_ms)

@@ -12,7 +12,7 @@ from fastapi.responses import JSONResponse, Response
 
 from service.bodies import JSON_MEDIA_TYPE, read_decoded
 from service.container import services_of
-from service.demands import Stated, ask_of, check_door
+from service.demands import ask_of, check_door
 from service.errors import NotReadyError
 from service.forecasting import forecast_windows, write_answer
 from service.kserve.errors import ErrorText
@@ -28,7 +28,7 @@ from service.kserve.tensors import BINARY_MEDIA_TYPE, EXTENSION, LENGTH_HEADER, 
 from service.kserve.v1 import ModelNames, ModelReadiness
 from service.kserve.v2 import INPUTS, OUTPUTS, place_of, to_outputs, to_plan
 from service.models.reference import ModelReference
-from service.routes.forecast import BudgetHeader
+from service.routes.forecast import BudgetHeader, PriorityHeader, RungHeader
 from service.routes.health import is_alive
 from service.routes.model_path import ModelName, ModelVersion
 from service.routes.responses import kserve_errors
@@ -203,6 +203,8 @@ async def infer(
     model: ModelName,
     length: LengthHeader = None,
     _budget: BudgetHeader = None,
+    _rung: RungHeader = None,
+    _priority: PriorityHeader = None,
 ) -> Response:
     """Answer from the tensors alone."""
     return await _infer(request, model, None, length)
@@ -222,6 +224,8 @@ async def version_infer(
     version: ModelVersion,
     length: LengthHeader = None,
     _budget: BudgetHeader = None,
+    _rung: RungHeader = None,
+    _priority: PriorityHeader = None,
 ) -> Response:
     """Answer from the tensors alone, by one version."""
     return await _infer(request, model, version, length)
@@ -243,7 +247,7 @@ async def _infer(request: Request, model: str, version: str | None, length: str 
             services,
             plan.horizon,
             plan.levels,
-            Stated(plan.budget_ms),
+            plan.demands,
             lambda name: f"/parameters/{name}",
         )
         answer = await forecast_windows(request, running, chosen, named, ask)
