@@ -46,9 +46,9 @@ def asked(monkeypatch):
     asks: list[Ask] = []
     submit = Engine.submit
 
-    def noted(self, ladder, windows, ask):
+    def noted(self, windows, ask, ladder):
         asks.append(ask)
-        return submit(self, ladder, windows, ask)
+        return submit(self, windows, ask, ladder)
 
     monkeypatch.setattr(Engine, "submit", noted)
     return asks
