@@ -74,10 +74,14 @@ def _load() -> Library:
         function.argtypes = [
             ctypes.c_char_p,
             ctypes.c_int64,
+            ctypes.c_char_p,
             ctypes.c_void_p,
+            ctypes.c_int64,
             ctypes.POINTER(ctypes.c_int64),
             ctypes.c_void_p,
+            ctypes.c_int64,
             ctypes.c_void_p,
+            ctypes.c_int64,
         ]
     return Library(at_once, aside, f"native, from {path}")
 
