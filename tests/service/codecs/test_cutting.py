@@ -97,8 +97,9 @@ def as_array(nested: Any) -> Any:
         return None
 
 
+@pytest.mark.usefixtures("built_reader")
 @given(NESTED, st.sampled_from([None, 1]))
-def test_nested_lists_are_arrays_where_they_have_a_shape(built_reader, nested, indent):
+def test_nested_lists_are_arrays_where_they_have_a_shape(nested, indent):
     text = json.dumps({"inputs": [{"shape": [7], "data": nested}]}, indent=indent).encode()
     cut = cut_samples(text, ("8{[{data",))
     expected = as_array(nested)
