@@ -9,6 +9,7 @@ from typing import TypeVar
 from fastapi import Request
 
 from service.codecs.compression import IDENTITY, Decompressor, content_encoding
+from service.codecs.structure import is_quick
 from service.container import Services
 from service.errors import ClientGoneError, MediaTypeError, TooLargeError
 from service.metrics import Stage
@@ -19,6 +20,8 @@ JSON_MEDIA_TYPE = "application/json"
 # A client that says nothing for so long in the middle of its body is taken for gone.
 STALLED_S = 30.0
 _PIECE_BYTES = 1024 * 1024
+# Of a Content-Length; no body has more bytes.
+_MOST_DIGITS = 19
 
 Decoded = TypeVar("Decoded")
 
@@ -49,8 +52,8 @@ async def read_decoded(
 ) -> Decoded:
     """Read the body of a request, whatever its content type, and decode it.
 
-    A large body is decompressed and decoded on another thread, so that the event loop goes on
-    breathing.
+    A body that takes long to decompress or to decode is sent to another thread, so that the event
+    loop goes on breathing.
 
     Args:
         request: Whose body it is.
@@ -72,8 +75,10 @@ async def read_decoded(
     with timing_of(request).stage(Stage.DECODE):
         if encoding != IDENTITY:
             body = await _decompressed(encoding, body, settings.max_body_bytes, visit)
-        if len(body) <= SMALL_BYTES:
+        if is_quick(body):
             return decode(body)
+        if len(body) <= SMALL_BYTES:
+            return await asyncio.to_thread(decode, body)
         async with visit.turn:
             return await asyncio.to_thread(decode, body)
 
@@ -83,8 +88,10 @@ async def _read_bounded(
 ) -> bytes:
     """The whole body; stops reading as soon as it is clear that it is too large, or has no room."""
     stated = request.headers.get("content-length", "")
-    if stated.isdecimal() and int(stated) > most_bytes:
-        raise TooLargeError(f"expected a body of at most {most_bytes} bytes, got {stated}")
+    if stated.isdecimal() and (len(stated) > _MOST_DIGITS or int(stated) > most_bytes):
+        raise TooLargeError(
+            f"expected a body of at most {most_bytes} bytes, got {stated[:_MOST_DIGITS]}"
+        )
     chunks: list[bytes] = []
     size = 0
     now_s = asyncio.get_running_loop().time
@@ -119,10 +126,10 @@ async def _decompressed(encoding: str, body: bytes, most_bytes: int, visit: Visi
     pieces: list[bytes] = []
     size = 0
     if len(body) <= SMALL_BYTES:
-        pieces.append(source.read(SMALL_BYTES))
+        pieces.append(source.read(SMALL_BYTES, most_streams=1))
         size = len(pieces[0])
         _check_unpacked(size, most_bytes)
-        if size < SMALL_BYTES:
+        if source.is_through:
             return pieces[0]
     async with visit.turn:
         while piece := await asyncio.to_thread(source.read, _PIECE_BYTES):
