@@ -47,9 +47,11 @@ class CutLists:
 
     Attributes:
         lists: The samples; in the body `[i]` stands for list i.
+        whole: Of each, whether all of it are whole numbers that float64 holds exactly.
     """
 
     lists: Sequence[NDArray[np.float64]]
+    whole: Sequence[bool]
 
 
 class _AsArray:

@@ -6,6 +6,7 @@
 // Called through ctypes; holds no state and allocates nothing. It writes no further than the room
 // that it is given, whatever the text is.
 
+#include <algorithm>
 #include <charconv>
 #include <cstdint>
 #include <cstring>
@@ -15,6 +16,7 @@
 namespace {
 
 constexpr int kMostDepth = 32;
+constexpr int kMostLevels = 256;
 constexpr int kMostPlaces = 4;
 constexpr int kMostDimensions = 8;
 constexpr int kNoted = 3;  // of each list before its lengths: end, wholeness, dimensions
@@ -324,4 +326,30 @@ extern "C" int64_t rancast_cut(
   if (!rest.add(copied, reader.end)) return -1;
   *skeleton_size = rest.size;
   return lists.count;
+}
+
+// The most members that any object of a text has; nonsense where the text is not JSON.
+extern "C" int64_t rancast_most_members(const char* text, int64_t size) {
+  Reader reader{text, text + size};
+  int64_t commas[kMostLevels];  // of objects; those of lists are below 0 and not counted
+  int depth = 0;
+  int64_t most = 0;
+  while (reader.more()) {
+    const char c = *reader.at;
+    if (c == '"') {
+      if (!reader.skip_string()) break;
+      continue;
+    }
+    ++reader.at;
+    if (c == '{' || c == '[') {
+      if (depth == kMostLevels) break;  // more than any reader of JSON here goes down
+      commas[depth++] = c == '{' ? 0 : -1;
+    } else if (c == '}' || c == ']') {
+      if (depth == 0) break;
+      --depth;
+    } else if (c == ',' && depth > 0 && commas[depth - 1] >= 0) {
+      most = std::max(most, ++commas[depth - 1] + 1);
+    }
+  }
+  return most;
 }
