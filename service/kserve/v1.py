@@ -21,7 +21,6 @@ from typing import Annotated, Any
 import numpy as np
 from numpy.typing import NDArray
 from pydantic import (
-    AwareDatetime,
     BaseModel,
     ConfigDict,
     Discriminator,
@@ -44,7 +43,15 @@ from service.kserve.series import (
     check_names,
     feature_names,
 )
-from service.schemas import DEFAULT_LEVELS, MAX_LEVELS, MAX_STEP_SECONDS, Name, Samples, Series
+from service.schemas import (
+    DEFAULT_LEVELS,
+    MAX_LEVELS,
+    MAX_STEP_SECONDS,
+    Moment,
+    Name,
+    Samples,
+    Series,
+)
 from service.series import NamedWindow, pointer
 from service.timestamps import to_ms, to_rfc3339
 
@@ -99,7 +106,7 @@ class PredictParameters(_Shape, DemandFields):
     step_seconds: float | None = Field(
         None, gt=0, le=MAX_STEP_SECONDS, description="Length of a step of rows or numbers; 900."
     )
-    start: AwareDatetime | None = Field(
+    start: Moment | None = Field(
         None,
         description="Begin of the first step of rows or numbers; without it the last one ends now.",
     )
@@ -224,10 +231,11 @@ def place_of(body: PredictRequest, where: Callable[[str], str], position: int, r
     """
     if isinstance(body.instances[position], Series):
         return pointer("instances", position) + rest
-    field = rest.removeprefix("/")
-    return (
-        where(field) if field in PredictParameters.model_fields else pointer("instances", position)
-    )
+    field, *inside = rest.removeprefix("/").split("/")
+    # The name of a KPI is a parameter; its samples, and how many there are, are the instance's.
+    if field not in PredictParameters.model_fields or (field == "kpis" and len(inside) != 1):
+        return pointer("instances", position)
+    return where(field)
 
 
 def predictions_text(

@@ -149,6 +149,8 @@ def _merged(
     }
 
     def where(name: str) -> str:
-        return f"query:{name}" if name in in_query else pointer("parameters", name)
+        if name not in in_query:
+            return pointer("parameters", name)
+        return "query:kpi" if name == "kpis" else f"query:{name}"
 
     return body.parameters.model_copy(update=in_query), where
