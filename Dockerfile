@@ -69,7 +69,7 @@ USER 10001:10001
 EXPOSE 8080
 STOPSIGNAL SIGTERM
 HEALTHCHECK --interval=10s --timeout=5s --start-period=60s --retries=3 \
-    CMD ["python3", "-c", "import os, urllib.request; urllib.request.urlopen('http://127.0.0.1:' + os.environ['RANCAST_PORT'] + '/healthz', timeout=4)"]
+    CMD ["python3", "-P", "-m", "service.healthcheck"]
 ENTRYPOINT ["rancast"]
 CMD ["serve"]
 

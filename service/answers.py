@@ -78,41 +78,82 @@ def _pieces(
     forecasts: Sequence[Forecast], names: Sequence[Sequence[str]], now_ms: int
 ) -> Iterator[bytes]:
     """JSON texts of runs of forecasts, without the brackets around them."""
-    run: list[dict[str, Any]] = []
-    numbers = 0
-    for forecast, spelt in zip(forecasts, names, strict=True):
-        if forecast.values.size > _PIECE_NUMBERS:
-            if run:
-                yield _json(run)[1:-1]
-            yield _large(forecast, spelt, now_ms)
-            run, numbers = [], 0
-            continue
-        run.append(_forecast(forecast, _quantiles(forecast, spelt), now_ms))
+    begin = numbers = 0
+    for position, forecast in enumerate(forecasts):
+        large = forecast.values.size > _PIECE_NUMBERS
+        if begin < position and (large or not _are_alike(forecast, forecasts[begin])):
+            yield _run(forecasts[begin:position], names[begin:position], now_ms)
+            begin, numbers = position, 0
         numbers += forecast.values.size
-        if numbers >= _PIECE_NUMBERS:
-            yield _json(run)[1:-1]
-            run, numbers = [], 0
-    if run:
-        yield _json(run)[1:-1]
+        if large:
+            yield _large(forecast, names[position], now_ms)
+        elif numbers >= _PIECE_NUMBERS:
+            yield _run(forecasts[begin : position + 1], names[begin : position + 1], now_ms)
+        else:
+            continue
+        begin, numbers = position + 1, 0
+    if begin < len(forecasts):
+        yield _run(forecasts[begin:], names[begin:], now_ms)
+
+
+def _are_alike(one: Forecast, other: Forecast) -> bool:
+    """Whether both have as many steps and the same levels."""
+    return one.levels == other.levels and one.values.shape[1] == other.values.shape[1]
+
+
+def _run(forecasts: Sequence[Forecast], names: Sequence[Sequence[str]], now_ms: int) -> bytes:
+    """The JSON texts of forecasts that are alike, without the brackets around them.
+
+    All numbers are written in one go, and their text is cut into rows: a thousand small arrays
+    take longer to be looked at than to be written.
+    """
+    rows = _rows([forecast.values for forecast in forecasts])
+    template = _levels_template(forecasts[0].levels)
+    levels = len(forecasts[0].levels)
+    keys: dict[str, bytes] = {}
+    parts: list[dict[str, Any]] = []
+    begin = 0
+    for forecast, spelt in zip(forecasts, names, strict=True):
+        texts = []
+        for name in spelt:
+            key = keys.get(name)
+            if key is None:
+                key = keys[name] = _json(name)
+            end = begin + levels
+            texts.append(b"%b:%b" % (key, template % tuple(rows[begin:end])))
+            begin = end
+        kpis = orjson.Fragment(b"{%b}" % b",".join(texts))
+        parts.append(_forecast(forecast, kpis, now_ms))
+    return _json(parts)[1:-1]
 
 
 def _large(forecast: Forecast, names: Sequence[str], now_ms: int) -> bytes:
     """The JSON text of a forecast with many numbers, written KPI by KPI."""
-    quantiles = _quantiles(forecast, names)
-    texts = (_json({name: by_level})[1:-1] for name, by_level in quantiles.items())
+    template = _levels_template(forecast.levels)
+    texts = (
+        b"%b:%b" % (_json(name), template % tuple(_rows([values[np.newaxis]])))
+        for name, values in zip(names, forecast.values, strict=True)
+    )
     kpis = orjson.Fragment(b"{%b}" % b",".join(texts))
     return _json(_forecast(forecast, kpis, now_ms))
 
 
-def _quantiles(forecast: Forecast, names: Sequence[str]) -> dict[str, dict[str, Any]]:
-    """Rows of H quantiles by KPI and level."""
-    keys = [level_key(level) for level in forecast.levels]
-    by_level = np.ascontiguousarray(
-        forecast.values.transpose(0, 2, 1), dtype=np.float32
-    )  # (K, Q, H)
-    return {
-        name: dict(zip(keys, rows, strict=True)) for name, rows in zip(names, by_level, strict=True)
-    }
+def _rows(values: Sequence[NDArray[np.float32]]) -> list[bytes]:
+    """The JSON text of each row of H quantiles, without its brackets.
+
+    Args:
+        values: Arrays (K, H, Q) of one H and one Q; their rows follow one another by K and Q.
+    """
+    joined = np.concatenate(values)  # (n, H, Q)
+    by_level = np.ascontiguousarray(joined.transpose(0, 2, 1), dtype=np.float32)  # (n, Q, H)
+    text = _json(by_level.reshape(-1, joined.shape[1]))
+    return text[2:-2].split(b"],[")
+
+
+@lru_cache(maxsize=256)
+def _levels_template(levels: tuple[float, ...]) -> bytes:
+    """The JSON text of a KPI's quantiles, with `%b` where the row of each level belongs."""
+    return b"{%b}" % b",".join(b'"%b":[%%b]' % level_key(level).encode() for level in levels)
 
 
 def _forecast(forecast: Forecast, kpis: Any, now_ms: int) -> dict[str, Any]:
@@ -122,7 +163,7 @@ def _forecast(forecast: Forecast, kpis: Any, now_ms: int) -> dict[str, Any]:
         "start": to_rfc3339(forecast.start_ms),
         "step_seconds": seconds(forecast.step_ms),
         "kpis": kpis,
-        "rung": forecast.rung.value,
+        "rung": str(forecast.rung),
         "context": {
             "start": to_rfc3339(context.start_ms),
             "end": to_rfc3339(context.end_ms),

@@ -50,7 +50,7 @@ def forecast_stream(
         "cell": pa.array([forecast.cell for forecast in forecasts], pa.string()),
         "start": pa.array([forecast.start_ms for forecast in forecasts], _INSTANT),
         "step_seconds": pa.array([forecast.step_ms / 1000 for forecast in forecasts]),
-        "rung": pa.array([forecast.rung.value for forecast in forecasts], pa.string()),
+        "rung": pa.array([str(forecast.rung) for forecast in forecasts], pa.string()),
         "context_start": pa.array([context.start_ms for context in contexts], _INSTANT),
         "context_end": pa.array([context.end_ms for context in contexts], _INSTANT),
         "missing_ratio": pa.array([context.missing_ratio for context in contexts], pa.float64()),

@@ -9,6 +9,7 @@ Axis legend: n rows, K KPIs of a series, T samples.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 import pyarrow as pa
@@ -17,7 +18,7 @@ from pydantic import ValidationError
 
 from kpi.catalogue import Catalogue
 from kpi.observation import ObservationBatch
-from kpi.window import KpiWindow, PlannedEvent
+from kpi.window import PlannedEvent, checked_window
 from model.errors import ModelError
 from model.holidays import check_country
 from service.codecs.arrow_columns import (
@@ -95,7 +96,8 @@ class ArrowHistories:
         firsts = rows[begins[:-1]]
         known: dict[tuple[int, ...], tuple[tuple[str, ...], dict[str, str]]] = {}
         codes, order, edges = self.kpis.codes[rows].tolist(), rows.tolist(), begins.tolist()
-        lists = self.lists.begins.tolist()
+        blocks = self._blocks(values, rows, begins)
+        none: _Events = ()
         series = zip(
             edges[:-1],
             edges[1:],
@@ -103,26 +105,27 @@ class ArrowHistories:
             self.cells.codes[firsts].tolist(),
             self.start_ms[firsts].tolist(),
             self.step_ms[firsts].tolist(),
-            self.lists.lengths[firsts].tolist(),
+            blocks,
             _chosen(self.zones, firsts, time_zone),
             _chosen(self.countries, firsts, country),
             strict=True,
         )
+        distinct = self.cells.distinct
         named = []
-        for begin, end, first, cell, start_ms, step_ms, steps, zone, land in series:
+        for begin, end, first, cell, start_ms, step_ms, block, zone, land in series:
             kpis = tuple(codes[begin:end])
             names = known.get(kpis)
             if names is None:
                 names = known[kpis] = self._names(kpis, order[begin:end], catalogue)
-            block = _block(values, lists, order[begin:end], steps)
-            window = KpiWindow(
-                self.cells.distinct[cell],
+            # Steps were checked column by column, and a block has a row for each of these codes.
+            window = checked_window(
+                distinct[cell],
                 names[0],
                 start_ms,
                 step_ms,
                 block,
                 zone or time_zone,
-                self.events.get(first, ()),
+                self.events.get(first, none),
                 land,
             )
             named.append(NamedWindow(window, names[1]))
@@ -179,6 +182,34 @@ class ArrowHistories:
         series = rank[series]
         begins = np.concatenate([[0], np.cumsum(np.bincount(series))])
         return np.argsort(series, kind="stable"), begins
+
+    def _blocks(
+        self, values: NDArray[np.float32], rows: NDArray[np.int64], begins: NDArray[np.int64]
+    ) -> list[NDArray[np.float32]]:
+        """Samples (K, T) of each series: views, save where a series' rows lie apart.
+
+        Args:
+            values: All samples.
+            rows: Rows in the order of their series.
+            begins: Where each series begins among them (and ends).
+        """
+        counts, lengths = np.diff(begins), self.lists.lengths
+        count, steps = int(counts[0]), int(lengths[0])
+        at = self.lists.begins
+        if (
+            (counts == count).all()
+            and (lengths == steps).all()
+            and (rows == np.arange(len(rows))).all()
+            # Rows of a sliced table may lie apart even so.
+            and (np.diff(at) == steps).all()
+        ):
+            end = int(at[0]) + len(rows) * steps
+            return list(values[int(at[0]) : end].reshape(len(counts), count, steps))
+        order, edges, ats = rows.tolist(), begins.tolist(), at.tolist()
+        return [
+            _block(values, ats, order[begin:end], int(lengths[order[begin]]))
+            for begin, end in pairwise(edges)
+        ]
 
     def _names(
         self, kpis: tuple[int, ...], rows: list[int], catalogue: Catalogue

@@ -9,6 +9,8 @@ can be made with the margin that this machine needs.
 
 from __future__ import annotations
 
+import math
+from bisect import bisect_left, insort
 from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -63,7 +65,7 @@ class CostModel:
         self._line = _line(measured)
         self._factors = (1.0, 1.0)
         self._sums = _Sums()
-        self._ratios: deque[float] = deque(maxlen=_RATIOS_KEPT)
+        self._ratios = _Newest(_RATIOS_KEPT)
         self._margin_ratio = _FIRST_MARGIN
         for one in measured:
             self.observe(one.effort, one.duration_s)
@@ -92,12 +94,44 @@ class CostModel:
         line_s = self._line[0] * effort.work + self._line[1] * effort.calls
         if line_s < _LEAST_S:
             return
-        self._ratios.append(duration_s / max(self.estimate_s(effort), _LEAST_S))
+        self._ratios.add(duration_s / max(self.estimate_s(effort), _LEAST_S))
         self._sums.add(self._line[0] * effort.work / line_s, duration_s / line_s)
         self._factors = self._sums.factors()
         if len(self._ratios) >= _RATIOS_KEPT // 10:
-            level = float(np.quantile(self._ratios, _RATIO_LEVEL))
+            level = self._ratios.quantile(_RATIO_LEVEL)
             self._margin_ratio = min(max(level, _LEAST_MARGIN), _MOST_MARGIN)
+
+
+class _Newest:
+    """The newest of many numbers, kept in order of their size too: a quantile is looked up.
+
+    Args:
+        most: How many are kept.
+    """
+
+    def __init__(self, most: int) -> None:
+        self._most = most
+        self._by_age: deque[float] = deque()
+        self._by_size: list[float] = []
+
+    def __len__(self) -> int:
+        """How many there are."""
+        return len(self._by_age)
+
+    def add(self, number: float) -> None:
+        """Keep a number, in place of the oldest where there are enough."""
+        if len(self._by_age) == self._most:
+            del self._by_size[bisect_left(self._by_size, self._by_age.popleft())]
+        self._by_age.append(number)
+        insort(self._by_size, number)
+
+    def quantile(self, level: float) -> float:
+        """A quantile of those that are kept, as numpy's linear method has it; of one at least."""
+        place = level * (len(self._by_size) - 1)
+        below = math.floor(place)
+        low = self._by_size[below]
+        high = self._by_size[min(below + 1, len(self._by_size) - 1)]
+        return low + (place - below) * (high - low)
 
 
 class _Sums:

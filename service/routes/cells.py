@@ -232,7 +232,7 @@ async def forecast(
         named = await asyncio.to_thread(
             _window, running.ingestion.store, unquote(cell), query, services.catalogue, zone
         )
-    named = replace(named, window=replace(named.window, country=country))
+    named = named._replace(window=replace(named.window, country=country))
     return await answer_forecast(
         request, services, running, model, [named], ask, form, on_forecasts=running.accuracy.keep
     )

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 import numpy as np
 import pytest
 
-from kpi.window import KpiWindow, PlannedEvent
+from kpi.window import KpiWindow, PlannedEvent, checked_window
 
 START_MS = 1_793_491_200_000  # 2026-11-01T00:00Z
 
@@ -46,3 +46,13 @@ def test_a_step_must_be_positive(step_ms):
 
 def test_events_are_planned_unless_said_otherwise():
     assert PlannedEvent(START_MS, START_MS + 1).kind == "planned"
+
+
+def test_a_checked_window_is_what_the_constructor_makes():
+    event = PlannedEvent(START_MS, START_MS + 1, "match")
+    values = np.ones((1, 2), np.float32)
+    parts = ("cell", ("a",), START_MS, 900_000, values, "Europe/Madrid", (event,), "ES-CT")
+    found, made = checked_window(*parts), KpiWindow(*parts)
+    assert type(found) is KpiWindow
+    assert all(getattr(found, name) is getattr(made, name) for name in KpiWindow.__slots__)
+    assert repr(found) == repr(made)

@@ -147,3 +147,27 @@ def test_samples_have_the_shape_that_the_schema_says():
         "step_seconds": 1.5,
         "kpis": {"A": [1.0, None], "B": [2.5, 3.0]},
     }
+
+
+@pytest.mark.parametrize("count", [1, 300, 3000])
+def test_forecasts_that_are_written_together_keep_their_own_numbers(count):
+    """Also where they fill several pieces, and where one of them differs from its neighbours."""
+    rng = np.random.default_rng(count)
+    forecasts, names = [], []
+    for number in range(count):
+        shape = (2, 5) if number % 100 == 7 else (1, 3)
+        forecast = forecast_of(
+            np.ones((shape[0], 1)), kpis=KPIS[: shape[0]], horizon=shape[1], levels=(0.1, 0.9)
+        )
+        values = rng.random((*shape, 2), dtype=np.float32)
+        forecasts.append(replace(forecast, cell=f"c{number}", values=values))
+        names.append([f'"{number}", %b', "%"][: shape[0]])
+    text = forecast_answer(IDENTITY, forecasts, names, now_ms=NOON_MS)
+    answered = json.loads(text)["forecasts"]
+    for forecast, spelt, one in zip(forecasts, names, answered, strict=True):
+        assert one["cell"] == forecast.cell
+        assert list(one["kpis"]) == spelt
+        for name, values in zip(spelt, forecast.values, strict=True):
+            for position, level in enumerate(("0.1", "0.9")):
+                found = np.array(one["kpis"][name][level], dtype=np.float32)
+                np.testing.assert_array_equal(found, values[:, position])

@@ -209,3 +209,24 @@ def test_a_cell_is_found_again_in_the_request():
 
 def test_a_pointer_escapes_what_has_a_meaning_in_it():
     assert pointer("kpis", "a/b~c", 3) == "/kpis/a~1b~0c/3"
+
+
+def test_a_value_a_little_above_float32s_largest_is_refused_and_the_largest_is_not():
+    largest = float(np.finfo(np.float32).max)
+    (named,) = windows(parsed(kpis={"A": [largest, -largest, None]}))
+    np.testing.assert_array_equal(named.window.values, [np.array([largest, -largest, np.nan])])
+    with pytest.raises(InvalidRequestError) as caught:
+        windows(parsed(), parsed(kpis={"A": [0, np.nextafter(largest, np.inf)]}))
+    assert fault(caught) == "/series/1/kpis/A/1"
+
+
+def test_series_of_all_lengths_keep_their_own_samples_across_runs():
+    lengths = [1, 5, 131_072, 3]
+    many = [
+        parsed(kpis={"A": [position] * steps, "B": [-position] * steps})
+        for position, steps in enumerate(lengths)
+    ]
+    limits = SeriesLimits(max_series=9, max_kpis=2)
+    for position, named in enumerate(to_windows(many, limits, small_catalogue(), "UTC")):
+        assert named.window.values.shape == (2, lengths[position])
+        assert (named.window.values == [[position], [-position]]).all()

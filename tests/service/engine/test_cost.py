@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from service.engine.cost import CostModel, Effort, Measured
+from service.engine.cost import CostModel, Effort, Measured, _Newest
 
 SIZES = (1.0, 4.0, 16.0)
 seconds = st.floats(1e-5, 1.0)
@@ -79,3 +79,12 @@ def test_durations_that_grow_with_nothing_are_laid_on_the_call():
     cost = CostModel([Measured(Effort(size, 1), 0.01) for size in SIZES])
     assert cost.work_s == pytest.approx(0, abs=1e-9)
     assert cost.call_s == pytest.approx(0.01)
+
+
+@given(st.lists(seconds, min_size=1, max_size=30), st.integers(1, 12), st.floats(0, 1))
+def test_the_newest_numbers_have_the_quantiles_that_numpy_finds(numbers, most, level):
+    kept = _Newest(most)
+    for number in numbers:
+        kept.add(number)
+    assert len(kept) == min(most, len(numbers))
+    assert kept.quantile(level) == pytest.approx(float(np.quantile(numbers[-most:], level)))
