@@ -82,7 +82,7 @@ class InferInput(_Shape):
     data: Annotated[list[Any] | Numbers, _AsNumbers()] | None = Field(
         None,
         description="Flat or nested as the shape says; null where nothing is known.",
-        examples=[[[[12.0, None, 15.5], [3.0, 4.0, 4.0]]]],
+        examples=[[12.0, None, 15.5, 3.0, 4.0, 4.0]],
     )
 
 
@@ -98,10 +98,35 @@ class InferRequestedOutput(_Shape):
 class InferRequest(_Shape):
     """Tensors, and what to make of them."""
 
+    model_config = ConfigDict(
+        json_schema_extra={
+            "examples": [
+                {
+                    "inputs": [
+                        {
+                            "name": "values",
+                            "datatype": "FP32",
+                            "shape": [1, 2, 3],
+                            "data": [[[12.0, None, 15.5], [3.0, 4.0, 4.0]]],
+                        },
+                        {
+                            "name": "kpi",
+                            "datatype": "BYTES",
+                            "shape": [2],
+                            "data": ["RRU.PrbTotDl", "DRB.MeanActiveUeDl"],
+                        },
+                    ],
+                    "parameters": {"horizon": 2, "quantiles": "0.1,0.5,0.9"},
+                }
+            ]
+        }
+    )
+
     id: str | None = Field(None, description="Comes back in the answer.")
     parameters: dict[str, Any] | None = Field(
         None,
-        description="horizon, quantiles (a text such as 0.1,0.5,0.9), budget_ms, step_seconds, "
+        description="horizon, quantiles (a text such as 0.1,0.5,0.9), budget_ms, minimum_rung, "
+        "priority, step_seconds, "
         "time_zone, country; binary_data_output: whether all outputs follow the JSON as bytes.",
         examples=[{"horizon": 2, "quantiles": "0.1,0.5,0.9"}],
     )

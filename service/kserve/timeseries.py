@@ -158,6 +158,27 @@ class TimeseriesOptions(_Shape, DemandFields):
 class TimeseriesForecastRequest(_Shape):
     """Time series, and what to forecast of them."""
 
+    model_config = ConfigDict(
+        json_schema_extra={
+            "examples": [
+                {
+                    "model": "rancast-small",
+                    "inputs": [
+                        {
+                            "type": "univariate_time_series",
+                            "name": "RRU.PrbTotDl",
+                            "series": [12.0, None, 15.5],
+                            "frequency": "minute",
+                            "frequency_multiplier": 15,
+                            "start_timestamp": "2026-11-01T00:00:00Z",
+                        }
+                    ],
+                    "options": {"horizon": 2, "quantiles": [0.1, 0.5, 0.9]},
+                }
+            ]
+        }
+    )
+
     model: str = Field(description="Name of the model.", examples=["rancast-small"])
     inputs: Annotated[list[TimeseriesInput], FailFast()] = Field(min_length=1)
     options: TimeseriesOptions

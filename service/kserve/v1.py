@@ -119,6 +119,17 @@ class PredictParameters(_Shape, DemandFields):
 class PredictRequest(_Shape):
     """Histories, and what to forecast from them."""
 
+    model_config = ConfigDict(
+        json_schema_extra={
+            "examples": [
+                {
+                    "instances": [[[2.56, 2.56], [2.61, None], [2.70, 2.44]]],
+                    "parameters": {"horizon": 2, "kpis": ["DRB.UEThpDl", "DRB.UEThpUl"]},
+                }
+            ]
+        }
+    )
+
     signature_name: str | None = Field(
         None, description="Of clients that talk to TensorFlow Serving; says nothing here."
     )
