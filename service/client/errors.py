@@ -18,8 +18,10 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
 from types import MappingProxyType
 from typing import Any
 
@@ -29,7 +31,15 @@ class ClientError(Exception):
 
 
 class UnreachableError(ClientError):
-    """The server cannot be reached, or the connection broke; nothing is known of the call."""
+    """The server cannot be reached, or the connection broke; nothing is known of the call.
+
+    Attributes:
+        is_sent: Whether some of the request may have arrived.
+    """
+
+    def __init__(self, reason: str, *, is_sent: bool = True) -> None:
+        super().__init__(reason)
+        self.is_sent = is_sent
 
 
 class DeadlineExceededError(ClientError):
@@ -124,13 +134,23 @@ _KINDS: Mapping[int, type[ApiError]] = MappingProxyType(
 _DEADLINE = 504
 
 
-def error_of(status: int, retry_after: str | None, body: bytes) -> ClientError:
+def _utc_now() -> datetime:
+    return datetime.now(UTC)
+
+
+def error_of(
+    status: int,
+    retry_after: str | None,
+    body: bytes,
+    now: Callable[[], datetime] = _utc_now,
+) -> ClientError:
     """The error that an answer tells of.
 
     Args:
         status: HTTP status, which is not one of success.
         retry_after: The header of that name, None where there is none.
         body: A problem document; what is none, of a proxy for example, is told by its status.
+        now: The time, from which a date in the header counts.
     """
     said = _read(body)
     problem = Problem(
@@ -138,7 +158,7 @@ def error_of(status: int, retry_after: str | None, body: bytes) -> ClientError:
         str(said.get("type", "unknown")).rpartition(":")[2],
         str(said.get("detail", "no problem document")),
         _faults(said),
-        _seconds(retry_after),
+        _seconds(retry_after, now),
     )
     if status == _DEADLINE:
         return DeadlineExceededError(problem.detail)
@@ -166,10 +186,22 @@ def _faults(said: Mapping[str, Any]) -> tuple[Fault, ...]:
     return ()
 
 
-def _seconds(retry_after: str | None) -> float | None:
-    """The header in seconds; a date, which the service never sends, is as good as none."""
+def _seconds(retry_after: str | None, now: Callable[[], datetime]) -> float | None:
+    """The header in seconds: a number of them, or a date (RFC 9110, section 10.2.3)."""
+    if retry_after is None:
+        return None
     try:
-        seconds = float(retry_after or "")
+        seconds = float(retry_after)
+    except ValueError:
+        return _seconds_until(retry_after, now)
+    return seconds if math.isfinite(seconds) and seconds >= 0 else None
+
+
+def _seconds_until(text: str, now: Callable[[], datetime]) -> float | None:
+    try:
+        moment = parsedate_to_datetime(text)
     except ValueError:
         return None
-    return seconds if math.isfinite(seconds) and seconds >= 0 else None
+    if moment.tzinfo is None:  # the zone -0000, which says nothing
+        moment = moment.replace(tzinfo=UTC)
+    return max(0.0, (moment - now()).total_seconds())
