@@ -5,6 +5,7 @@ PYTHON      ?=
 TORCH_INDEX ?=
 DATA        ?=
 PORT        ?=
+SECONDS     ?= 60
 JOBS        ?= 2
 IMAGE       ?= rancast:dev
 
@@ -20,7 +21,7 @@ INSTALL   := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c
 export OMP_NUM_THREADS ?= 1
 
 .DEFAULT_GOAL := help
-.PHONY: help venv demo test lint types pytest format test-cluster tools bench bench-quick image clean
+.PHONY: help venv demo test lint types pytest format fuzz test-cluster tools bench bench-quick image clean
 
 help: ## List the targets
 	@echo "usage: make TARGET [VARIABLE=value]"
@@ -29,7 +30,7 @@ help: ## List the targets
 	  | while IFS='|' read -r name line; do printf '  %-14s %s\n' "$$name" "$$line"; done
 	@echo
 	@echo "variables: PYTHON (which python3 makes .venv), TORCH_INDEX (package index of a CPU build of torch),"
-	@echo "           JOBS (test workers), IMAGE (name of the image), DATA and PORT (of the demo)"
+	@echo "           JOBS (test workers), IMAGE (name of the image), DATA and PORT (of the demo), SECONDS (of fuzz)"
 
 venv: $(KERNEL) ## Make .venv and install the project and its tools into it
 
@@ -84,6 +85,9 @@ types: $(INSTALLED) ## Check types
 pytest: $(KERNEL) tools ## Run the tests that need no cluster, with branch coverage
 	$(BIN)/python -m pytest -n $(JOBS) -m "not cluster" --cov --cov-report=term
 
+fuzz: $(KERNEL) ## Feed the decoders of bodies with damaged ones; SECONDS=number
+	$(BIN)/python -m tests.service.fuzzing $(SECONDS)
+
 format: $(INSTALLED) ## Format the sources and mend what can be mended
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
@@ -98,6 +102,7 @@ tools: $(INSTALLED) ## Fetch helm for the tests of the chart, KServe's client fo
 	@$(BIN)/python tests/protocols/build_environment.py $(VENV)-kserve || true
 
 bench: $(KERNEL) ## Run every benchmark in full and write benchmarks/results/
+	@$(BIN)/python -m benchmarks.serving.environments || true
 	@set -e; for file in $$(grep -l '__main__' benchmarks/*.py benchmarks/*/__main__.py); do \
 	  name=$$(basename "$${file%/__main__.py}" .py); echo "== $$name"; $(BIN)/python -m "benchmarks.$$name"; \
 	done
@@ -121,6 +126,6 @@ image: ## Build the images of service and compiler with docker, podman or builda
 	done; echo "no docker, podman or buildah is at hand to build the image" >&2; exit 1
 
 clean: ## Remove .venv and everything else that was generated
-	rm -rf $(VENV) $(VENV)-kserve build dist htmlcov .mypy_cache .ruff_cache .pytest_cache .hypothesis *.egg-info
+	rm -rf $(VENV) $(VENV)-kserve $(VENV)-litserve $(VENV)-bentoml build dist htmlcov .mypy_cache .ruff_cache .pytest_cache .hypothesis *.egg-info
 	rm -f .coverage .coverage.*
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -12,7 +12,7 @@ from functools import wraps
 
 import typer
 
-from service.commands import compile_, demo, doctor, forecast, model, serve
+from service.commands import compile_, demo, doctor, forecast, model, plan, serve
 from training.commands.backtest import backtest
 from training.commands.calibrate import calibrate
 from training.commands.finetune import finetune
@@ -68,6 +68,7 @@ for _command in (
     model,
     doctor,
     compile_,
+    plan,
 ):
     app.command(_command.__name__.rstrip("_"))(_plainly(_command))
 

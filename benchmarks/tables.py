@@ -69,7 +69,11 @@ def _chosen(
 
 
 def _table(figures: Sequence[Mapping[str, Any]], details: Sequence[str]) -> str:
-    heads = ["figure", "measured", *(name.replace("_", " ") for name in details), "asked", "met"]
+    heads = ["figure", "measured", *(name.replace("_", " ") for name in details)]
+    # Where nothing was asked, nothing says so in every row.
+    is_judged = any(_asked(figure) or figure["met"] is not None for figure in figures)
+    if is_judged:
+        heads += ["asked", "met"]
     lines = [heads, ["---"] * len(heads)]
     for figure in figures:
         unit = figure["unit"] if figure["unit"] not in ("ratio", "share", "WQL") else ""
@@ -78,10 +82,11 @@ def _table(figures: Sequence[Mapping[str, Any]], details: Sequence[str]) -> str:
                 f"`{figure['id']}`",
                 f"{_number(figure['value'])} {unit}".strip(),
                 *(_number(figure["detail"].get(name)) for name in details),
-                _asked(figure),
-                {True: "yes", False: "**no**", None: ""}[figure["met"]],
             ]
         )
+        if is_judged:
+            met = {True: "yes", False: "**no**", None: ""}[figure["met"]]
+            lines[-1] += [_asked(figure), met]
     return "\n".join(f"| {' | '.join(line)} |" for line in lines)
 
 

@@ -18,7 +18,7 @@ import orjson
 from numpy.typing import NDArray
 
 from model.predictor import Forecast, ModelIdentity
-from service.timestamps import to_rfc3339
+from service.timestamps import age_seconds, to_rfc3339
 
 # Numbers that are written in one go: a millisecond's work.
 _PIECE_NUMBERS = 16_384
@@ -170,7 +170,7 @@ def _forecast(forecast: Forecast, kpis: Any, now_ms: int) -> dict[str, Any]:
             "missing_ratio": round(context.missing_ratio, 6),
             "age_seconds": None
             if context.newest_ms is None
-            else (now_ms - context.newest_ms) / 1000,
+            else age_seconds(context.newest_ms, now_ms),
         },
     }
 

@@ -22,6 +22,7 @@ from service.access_log import AccessLog
 from service.clock import Clock, SystemClock
 from service.container import Services
 from service.errors import StartupError
+from service.gate import Gate
 from service.lifecycle import Lifecycle
 from service.metrics import Metrics
 from service.middleware import RawCellNames, RequestTimer
@@ -125,6 +126,7 @@ def create_app(
     for protocol in (kserve_v1, kserve_v2, kserve_repository, kserve_timeseries):
         app.include_router(protocol.router)
     install_problem_handlers(app)
+    app.add_middleware(Gate)
     # The last one added is the first to see a request. The door sees the path that the router sees.
     app.add_middleware(
         Door,

@@ -1,4 +1,4 @@
-"""The commands that forecast: `serve`, `forecast`, `demo`, `model`, `doctor`, `compile`.
+"""The commands that forecast: `serve`, `forecast`, `demo`, `model`, `doctor`, `compile`, `plan`.
 
 A command is its options and its help; what it does is imported when it is called.
 """
@@ -163,6 +163,79 @@ def compile_(
         compile_in_background(checkpoint, precision_of(precision))
     else:
         compile_with_progress(checkpoint, precision_of(precision))
+
+
+def plan(
+    checkpoint: Checkpoint = None,
+    horizon: Annotated[int, typer.Option(help="Steps to forecast.")] = 24,
+    kpis: Annotated[int, typer.Option(help="KPIs of a cell.")] = 4,
+    step_seconds: Annotated[float, typer.Option(help="Length of a sample.")] = 900,
+    history: Annotated[
+        int | None,
+        typer.Option(
+            help="Samples of each KPI that the store keeps or a request brings.",
+            show_default="RANCAST_HISTORY_STEPS",
+        ),
+    ] = None,
+    context: Annotated[
+        int | None,
+        typer.Option(help="Samples of context at most.", show_default="the checkpoint's"),
+    ] = None,
+    cells: Annotated[int, typer.Option(help="Cells of one request that has to be in time.")] = 32,
+    near_rt_ms: Annotated[
+        float | None, typer.Option(help="Budget of the near-RT loop.", show_default="the profile's")
+    ] = None,
+    budget_ms: Annotated[
+        list[float] | None,
+        typer.Option(
+            help="A latency budget of interest; repeat it for several.",
+            show_default="10 20 50 100 500 1000 5000",
+        ),
+    ] = None,
+    period_seconds: Annotated[
+        list[float] | None,
+        typer.Option(
+            help="Each cell is forecast once in so many seconds; repeat it for several.",
+            show_default="60 900",
+        ),
+    ] = None,
+    load: Annotated[float, typer.Option(help="How busy the node may be on average, 0 to 1.")] = 0.7,
+    threads: Annotated[
+        int | None, typer.Option(help="Threads of one inference.", show_default="RANCAST_THREADS")
+    ] = None,
+    precision: Annotated[
+        PrecisionChoice | None,
+        typer.Option(help="Of compiled code.", show_default="RANCAST_PRECISION"),
+    ] = None,
+    seconds: Annotated[
+        float, typer.Option(help="Time to measure; fewer are quicker and less certain.")
+    ] = 60,
+    json: Annotated[Path | None, typer.Option(help="File for all of it as JSON.")] = None,
+    plot: Annotated[Path | None, typer.Option(help="A .html, .svg or .png file.")] = None,
+) -> None:
+    """Measure this node, and say in which control loops its forecasts are in time.
+
+    Compiled code is taken where `rancast compile` has left it. Run it while nothing else runs.
+    """
+    from service.plan.cli import Options, plan_with_progress
+    from service.settings import load_settings
+
+    chosen = {"model_path": checkpoint, "threads": threads, "precision": precision}
+    settings = load_settings(**{name: v for name, v in chosen.items() if v is not None})
+    options = Options(
+        horizon=horizon,
+        kpis=kpis,
+        step_seconds=step_seconds,
+        cells=cells,
+        seconds=seconds,
+        history_steps=history,
+        context_steps=context,
+        near_rt_ms=near_rt_ms,
+        budgets_ms=budget_ms or (),
+        periods_s=period_seconds or (),
+        load_ratio=load,
+    )
+    plan_with_progress(options, settings, json, plot)
 
 
 def _levels(text: str) -> tuple[float, ...]:

@@ -42,6 +42,39 @@ class Stated:
 
 NOTHING_STATED = Stated()
 
+_HEADERS_KEY = "rancast.demands"
+_NAMES = tuple(
+    name.lower().encode("ascii") for name in (BUDGET_HEADER, RUNG_HEADER, PRIORITY_HEADER)
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Headed:
+    """What the headers say of it, as they say it; None where they say nothing.
+
+    Attributes:
+        budget_ms: Latency budget.
+        minimum_rung: The least rung that is an answer.
+        priority: Whose answer waits for whose.
+    """
+
+    budget_ms: str | None
+    minimum_rung: str | None
+    priority: str | None
+
+
+def headed(request: Request) -> Headed:
+    """What the headers of a request say; they are looked through once."""
+    scope = request.scope
+    found: Headed | None = scope.get(_HEADERS_KEY)
+    if found is None:
+        values: dict[bytes, str] = {}
+        for name, value in scope["headers"]:
+            if name in _NAMES:
+                values.setdefault(name, value.decode("latin-1"))
+        found = scope[_HEADERS_KEY] = Headed(*map(values.get, _NAMES))
+    return found
+
 
 def ask_of(
     request: Request,
@@ -64,8 +97,9 @@ def ask_of(
     Raises:
         InvalidRequestError: The budget is outside the profile's bounds, or a header makes no sense.
     """
-    rung = stated.minimum_rung or _chosen(request, RUNG_HEADER, Rung, Rung.BASELINE)
-    priority = stated.priority or _chosen(request, PRIORITY_HEADER, Priority, Priority.CONTROL)
+    said = headed(request)
+    rung = stated.minimum_rung or _chosen(said.minimum_rung, RUNG_HEADER, Rung, Rung.BASELINE)
+    priority = stated.priority or _priority(said)
     deadline = _deadline(request, services, stated.budget_ms, place("budget_ms"), priority)
     return Ask(horizon, tuple(levels), deadline, rung, priority)
 
@@ -105,8 +139,10 @@ def check_door(request: Request, services: Services, model: ServedModel) -> None
         OverloadedError: The queue is full, or the budget of the header cannot be kept.
     """
     engine = services.require().engine
-    if request.headers.get(BUDGET_HEADER) is None:
-        engine.check_permits()  # the body may state any budget
+    said = headed(request)
+    if said.budget_ms is None:
+        # The body may state any budget, and its priority where the header does not.
+        engine.check_permits(_priority(said))
         return
     ask = ask_of(request, services, 1, ())
     engine.check_door(model.ladder, ask.deadline, ask.least_rung, ask.priority)
@@ -142,15 +178,18 @@ def _deadline(
         timing.arrival_s,
         stated_ms=stated_ms,
         path=path,
-        header=request.headers.get(BUDGET_HEADER),
+        header=headed(request).budget_ms,
         patient=priority is Priority.BATCH,
     )
     timing.budget_ms = deadline.budget_ms
     return deadline
 
 
-def _chosen(request: Request, header: str, choices: type[Choice], default: Choice) -> Choice:
-    text = request.headers.get(header)
+def _priority(said: Headed) -> Priority:
+    return _chosen(said.priority, PRIORITY_HEADER, Priority, Priority.CONTROL)
+
+
+def _chosen(text: str | None, header: str, choices: type[Choice], default: Choice) -> Choice:
     if text is None:
         return default
     return chosen(text, choices, f"header:{header}")

@@ -72,12 +72,13 @@ async def write_answer(
     Raises:
         DeadlineError: It is ready too late.
     """
+    begun_s = services.clock.monotonic_s()
     with timing_of(request).stage(Stage.ENCODE):
         if sum(forecast.values.size for forecast in answer.forecasts) <= _OFFLOAD_NUMBERS:
             body = encode()
         else:
             body = await asyncio.to_thread(encode)
-    running.engine.observe_answer(answer)
+    running.engine.observe_answer(answer, services.clock.monotonic_s() - begun_s)
     if ask.deadline.has_passed(services.clock.monotonic_s()):
         raise DeadlineError(Stage.ENCODE, ask.deadline.budget_ms)
     services.metrics.count_forecasts(

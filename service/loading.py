@@ -24,6 +24,7 @@ from service.errors import StartupError
 from service.logs import log_event
 from service.models.served import ServedModel
 from service.schemas import ModelCard
+from service.self_test import check_forecasts
 from service.settings import Compiled, Settings
 
 if TYPE_CHECKING:
@@ -64,6 +65,7 @@ def load_model(named: Path | None, settings: Settings, catalogue: Catalogue) -> 
         _check_catalogue(checkpoint, catalogue)
         artifact = cached_artifact(checkpoint, settings)
         ladder, path = best_ladder(checkpoint, catalogue, artifact, settings)
+        check_forecasts(ladder, warm_up_windows(checkpoint.config.context_steps))
     except ModelError as error:
         raise StartupError(f"the model cannot be loaded: {error}") from error
     known_countries()  # or the first request that names a country would pay for it

@@ -43,6 +43,8 @@ _LOGGER = logging.getLogger(__name__)
 
 MEDIA_TYPE = "application/problem+json"
 _NOT_READY_RETRY_S = 5
+# Names that clients made up come back in what is said of them, and may be as long as a body.
+_MOST_LETTERS = 2_000
 
 
 def install_problem_handlers(app: FastAPI) -> None:
@@ -142,6 +144,8 @@ def _respond(
     faults: Sequence[Fault] = (),
 ) -> Response:
     """The error in the shape of the route's protocol; ours is a problem document."""
+    detail = _shortened(detail)
+    faults = [Fault(_shortened(fault.path), _shortened(fault.reason)) for fault in faults]
     path = request.scope["path"].removeprefix(request.scope.get("root_path", ""))
     foreign = protocol_error(path, answer.status, detail, faults)
     if foreign is None:
@@ -149,6 +153,10 @@ def _respond(
     return Response(
         foreign.body, status_code=foreign.status, headers=headers, media_type="application/json"
     )
+
+
+def _shortened(text: str) -> str:
+    return text if len(text) <= _MOST_LETTERS else text[: _MOST_LETTERS - 1] + "…"
 
 
 def _problem(

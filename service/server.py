@@ -33,6 +33,7 @@ from service.tls import ServerTls, TlsFiles, TlsFilesError
 _LOGGER = logging.getLogger(__name__)
 
 _BACKLOG = 2048
+_SWITCH_S = 0.0005
 
 
 def serve(
@@ -112,6 +113,9 @@ def _run(
         )
         address = _address(listener, secure=tls is not None)
         log_event(_LOGGER, logging.INFO, "listening", address=address)
+        # Several times in each call the thread of the model has to have the interpreter back, and
+        # from a busy event loop it gets it only after so long.
+        sys.setswitchinterval(_SWITCH_S)
         server.run(sockets=[listener])
     if failures:
         raise failures[0]

@@ -26,6 +26,11 @@ def to_rfc3339(moment_ms: int) -> str:
     return moment.replace(tzinfo=None).isoformat(timespec=digits) + "Z"
 
 
+def age_seconds(moment_ms: int, now_ms: int) -> float:
+    """Seconds since a moment; 0 where it lies ahead of the wall clock, which may step back."""
+    return max(0, now_ms - moment_ms) / 1000
+
+
 @lru_cache(maxsize=1024)
 def is_time_zone(name: str) -> bool:
     """Whether `name` is an IANA time zone of this machine's database."""

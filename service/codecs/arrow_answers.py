@@ -13,6 +13,7 @@ import pyarrow as pa
 
 from model.predictor import Forecast, ModelIdentity
 from service.answers import level_key
+from service.timestamps import age_seconds
 
 METADATA_KEY = "rancast"
 _INSTANT = pa.timestamp("ms", tz="UTC")
@@ -55,7 +56,7 @@ def forecast_stream(
         "context_end": pa.array([context.end_ms for context in contexts], _INSTANT),
         "missing_ratio": pa.array([context.missing_ratio for context in contexts], pa.float64()),
         "age_seconds": pa.array(
-            [None if ms is None else (now_ms - ms) / 1000 for ms in newest], pa.float64()
+            [None if ms is None else age_seconds(ms, now_ms) for ms in newest], pa.float64()
         ),
     }
     if (counts > 1).any():

@@ -10,18 +10,24 @@ can be made with the margin that this machine needs.
 from __future__ import annotations
 
 import math
-from bisect import bisect_left, insort
-from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
+from service.engine.recent import Recent
+
 _MEMORY = 0.98
 """Weight of a call against the one after it: some fifty calls are remembered."""
+_MEMORY_S = 10.0
+"""Nor is a call remembered for much longer, or a spell that made all calls slow would be believed
+in as long as it keeps requests away."""
+_LEAST_MEMORY = 0.5
+_MOST_GROWTH = 8.0
+"""Of a call that took much longer than expected so much is believed: it may be the only one."""
 _PROPORTION_WEIGHT = 0.1
 """Calls that the measured proportion between the two costs is worth."""
-_RATIOS_KEPT = 200
+_RATIOS_KEPT, _LEAST_RATIOS = 200, 20
 _RATIO_LEVEL = 0.99
 _FIRST_MARGIN = 1.25
 _LEAST_MARGIN, _MOST_MARGIN = 1.05, 4.0
@@ -65,10 +71,11 @@ class CostModel:
         self._line = _line(measured)
         self._factors = (1.0, 1.0)
         self._sums = _Sums()
-        self._ratios = _Newest(_RATIOS_KEPT)
+        self._ratios = Recent(_RATIOS_KEPT, _MEMORY_S, _LEAST_RATIOS)
         self._margin_ratio = _FIRST_MARGIN
+        self._observed_s = -math.inf
         for one in measured:
-            self.observe(one.effort, one.duration_s)
+            self.observe(one.effort, one.duration_s, -math.inf)
 
     @property
     def work_s(self) -> float:
@@ -89,49 +96,22 @@ class CostModel:
         """Seconds that a call is expected to take."""
         return self.work_s * effort.work + self.call_s * effort.calls
 
-    def observe(self, effort: Effort, duration_s: float) -> None:
-        """A call took this long."""
+    def observe(self, effort: Effort, duration_s: float, now_s: float) -> None:
+        """A call took this long, and ended now."""
         line_s = self._line[0] * effort.work + self._line[1] * effort.calls
         if line_s < _LEAST_S:
             return
-        self._ratios.add(duration_s / max(self.estimate_s(effort), _LEAST_S))
-        self._sums.add(self._line[0] * effort.work / line_s, duration_s / line_s)
+        passed_s = now_s - self._observed_s if math.isfinite(self._observed_s) else 0.0
+        self._observed_s = now_s
+        expected_s = max(self.estimate_s(effort), _LEAST_S)
+        self._ratios.append(duration_s / expected_s, now_s)
+        memory = min(_MEMORY, max(_LEAST_MEMORY, math.exp(-passed_s / (_MEMORY_S / 4))))
+        believed_s = min(duration_s, _MOST_GROWTH * expected_s)
+        self._sums.add(self._line[0] * effort.work / line_s, believed_s / line_s, memory)
         self._factors = self._sums.factors()
-        if len(self._ratios) >= _RATIOS_KEPT // 10:
+        if len(self._ratios) >= _LEAST_RATIOS:
             level = self._ratios.quantile(_RATIO_LEVEL)
             self._margin_ratio = min(max(level, _LEAST_MARGIN), _MOST_MARGIN)
-
-
-class _Newest:
-    """The newest of many numbers, kept in order of their size too: a quantile is looked up.
-
-    Args:
-        most: How many are kept.
-    """
-
-    def __init__(self, most: int) -> None:
-        self._most = most
-        self._by_age: deque[float] = deque()
-        self._by_size: list[float] = []
-
-    def __len__(self) -> int:
-        """How many there are."""
-        return len(self._by_age)
-
-    def add(self, number: float) -> None:
-        """Keep a number, in place of the oldest where there are enough."""
-        if len(self._by_age) == self._most:
-            del self._by_size[bisect_left(self._by_size, self._by_age.popleft())]
-        self._by_age.append(number)
-        insort(self._by_size, number)
-
-    def quantile(self, level: float) -> float:
-        """A quantile of those that are kept, as numpy's linear method has it; of one at least."""
-        place = level * (len(self._by_size) - 1)
-        below = math.floor(place)
-        low = self._by_size[below]
-        high = self._by_size[min(below + 1, len(self._by_size) - 1)]
-        return low + (place - below) * (high - low)
 
 
 class _Sums:
@@ -140,13 +120,13 @@ class _Sums:
     def __init__(self) -> None:
         self._uu = self._uv = self._vv = self._u = self._v = 0.0
 
-    def add(self, share: float, ratio: float) -> None:
+    def add(self, share: float, ratio: float, memory: float) -> None:
         rest = 1.0 - share
-        self._uu = _MEMORY * self._uu + share * share
-        self._uv = _MEMORY * self._uv + share * rest
-        self._vv = _MEMORY * self._vv + rest * rest
-        self._u = _MEMORY * self._u + share * ratio
-        self._v = _MEMORY * self._v + rest * ratio
+        self._uu = memory * self._uu + share * share
+        self._uv = memory * self._uv + share * rest
+        self._vv = memory * self._vv + rest * rest
+        self._u = memory * self._u + share * ratio
+        self._v = memory * self._v + rest * ratio
 
     def factors(self) -> tuple[float, float]:
         """U and v, drawn towards each other; equal where one of them would not be above 0."""

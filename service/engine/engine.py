@@ -13,6 +13,8 @@ import asyncio
 import math
 from collections.abc import Callable, Sequence
 
+import numpy as np
+
 from kpi.window import KpiWindow
 from model.predictor import Rung
 from service.budget import Deadline
@@ -21,6 +23,7 @@ from service.engine.cost import CostModel, Effort, Measured
 from service.engine.job import Answer, Ask, Job, Priority
 from service.engine.ladder import Ladder
 from service.engine.lane import Lane, expire, fail
+from service.engine.recent import Recent
 from service.engine.trials import Call, Trials
 from service.engine.worker import Worker
 from service.errors import BudgetError, DeadlineError, NotReadyError, OverloadedError
@@ -30,12 +33,18 @@ BATCH_LIMIT = 32
 """Windows in one call: measured best between 8 and 32."""
 
 STALL_S = 60.0
+# What any request asks for at least.
+_LEAST = KpiWindow("", ("",), 0, 1, np.full((1, 1), np.nan, dtype=np.float32))
 YIELD_S = 0.01
-# What writing an answer costs until some have been written: a millisecond, and as much for every
-# thousand numbers.
+# What writing an answer costs until some have been written: a quarter of a millisecond, and as much
+# for every thousand numbers.
 _FIRST_ANSWERS = tuple(
-    Measured(Effort(thousands, 1), 0.001 * (1 + thousands)) for thousands in (0.1, 1.0, 10.0)
+    Measured(Effort(thousands, 1), 0.00025 * (1 + thousands)) for thousands in (0.1, 1.0, 10.0)
 )
+# More of its budget is not kept back from a request: that writing has become quick again, only an
+# answer can show.
+_MOST_RESERVE_SHARE = 0.25
+_LAGS_KEPT, _LAG_MEMORY_S, _LAG_LEVEL = 64, 2.0, 0.95
 
 
 class Engine:
@@ -66,9 +75,11 @@ class Engine:
         self._clock = clock
         self._metrics = metrics
         self._queue_limit = queue_limit
+        self._batch_limit = batch_limit
         self._on_stall = on_stall
-        self._jobs: set[Job] = set()
+        self._jobs: dict[Priority, set[Job]] = {priority: set() for priority in Priority}
         self._answers = CostModel(_FIRST_ANSWERS)
+        self._lags = Recent(_LAGS_KEPT, _LAG_MEMORY_S)
         self._accepts = False
         self._is_stalled = False
 
@@ -80,6 +91,7 @@ class Engine:
                 batch_limit=batch_limit,
                 yield_s=YIELD_S,
                 step_down=self._step_down,
+                lags=self._lags,
                 stall_s=stall_s,
                 on_stall=self._stall,
             )
@@ -134,9 +146,9 @@ class Engine:
             OverloadedError: As many requests as the limit allows are waiting.
             BudgetError: Nothing fits its budget.
         """
-        self.check_permits()
+        self.check_permits(priority)
         ask = Ask(1, (), deadline, least_rung, priority)
-        self._place(self._job((), ask, ladder))
+        self._place(self._job((_LEAST,), ask, ladder))
 
     def submit(
         self, windows: Sequence[KpiWindow], ask: Ask, ladder: Ladder
@@ -153,7 +165,7 @@ class Engine:
             BudgetError: No rung that it takes would be in time.
             DeadlineError: The deadline has passed already.
         """
-        self.check_permits()
+        self.check_permits(ask.priority)
         now_s = self._clock.monotonic_s()
         if ask.deadline.has_passed(now_s):
             raise DeadlineError(Stage.WINDOW, ask.deadline.budget_ms)
@@ -161,15 +173,15 @@ class Engine:
         lane = self._place(job)
         job.timer = self._clock.call_at(ask.deadline.expires_s, lambda: expire(job))
         job.result.add_done_callback(lambda _: self._leave(job))
-        self._jobs.add(job)
+        self._jobs[ask.priority].add(job)
         lane.put(job)
         self._show_depth()
         return job.result
 
-    def observe_answer(self, answer: Answer) -> None:
-        """An answer has been written, just now."""
+    def observe_answer(self, answer: Answer, writing_s: float) -> None:
+        """An answer has been written just now, and that took so long."""
         numbers = sum(forecast.values.size for forecast in answer.forecasts)
-        self._answers.observe(_writing(numbers), self._clock.monotonic_s() - answer.done_s)
+        self._answers.observe(_writing(numbers), writing_s, self._clock.monotonic_s())
 
     async def drain(self, timeout_s: float) -> None:
         """Take no more requests, answer those that wait, then end the threads.
@@ -178,7 +190,7 @@ class Engine:
             timeout_s: After this many seconds what still waits is refused.
         """
         self._accepts = False
-        results = [job.result for job in self._jobs]
+        results = [job.result for jobs in self._jobs.values() for job in jobs]
         if results:
             _, late = await asyncio.wait(results, timeout=timeout_s)
             for result in late:
@@ -190,6 +202,9 @@ class Engine:
         kpis = sum(len(window.kpis) for window in windows)
         writing = _writing(kpis * ask.horizon * len(ask.levels))
         reserve_s = self._answers.margin_ratio * self._answers.estimate_s(writing)
+        # Until the event loop comes to it, other requests are read and refused.
+        reserve_s += self._lags.quantile(_LAG_LEVEL)
+        reserve_s = min(reserve_s, _MOST_RESERVE_SHARE * ask.deadline.budget_ms / 1000)
         return Job(
             ask=ask,
             ladder=ladder,
@@ -198,6 +213,7 @@ class Engine:
             step=ladder.steps[0],
             result=asyncio.get_running_loop().create_future(),
             queued_s=self._clock.monotonic_s(),
+            batch_limit=self._batch_limit,
         )
 
     def _lane(self, rung: Rung) -> Lane:
@@ -211,7 +227,8 @@ class Engine:
         """
         late_s, own_s = math.inf, math.inf
         for step in job.ladder.down_to(job.ask.least_rung):
-            job.choose(step)
+            if job.step is not step:
+                job.choose(step)
             lane = self._lane(step.rung)
             if (late := lane.late_s(job)) <= 0:
                 return lane
@@ -241,8 +258,8 @@ class Engine:
         job.choose(chosen)
         return False
 
-    def check_permits(self) -> None:
-        """Refuse where one more request is too many.
+    def check_permits(self, priority: Priority = Priority.CONTROL) -> None:
+        """Refuse where one more request of a priority is too many; batch requests count apart.
 
         Raises:
             NotReadyError: The engine is not started, or stops.
@@ -250,10 +267,12 @@ class Engine:
         """
         if not self.is_running:
             raise NotReadyError("the engine takes no requests; it starts or stops")
-        if len(self._jobs) >= self._queue_limit:
-            waits_s = sum(self._lane(job.step.rung).own_s(job) for job in self._jobs)
+        jobs = self._jobs[priority]
+        if len(jobs) >= self._queue_limit:
+            waits_s = sum(self._lane(job.step.rung).own_s(job) for job in jobs)
             raise OverloadedError(
-                f"{len(self._jobs)} requests wait for the model, which is the limit",
+                f"{len(jobs)} requests of priority {priority.value} wait for the model, which is "
+                "the limit",
                 _retry_after_s(waits_s),
             )
 
@@ -261,20 +280,24 @@ class Engine:
         """The job is answered, failed or cancelled: forget it wherever it stands."""
         if job.timer is not None:
             job.timer.cancel()
-        self._jobs.discard(job)
+        self._jobs[job.ask.priority].discard(job)
         self._lane(job.step.rung).remove(job)
         job.forget()
         self._show_depth()
 
     def _stall(self) -> None:
         self._is_stalled = True
-        for job in list(self._jobs):
+        for job in [job for jobs in self._jobs.values() for job in jobs]:
             fail(job, NotReadyError("the model does not come back"))
         self._on_stall()
 
     def _show_depth(self) -> None:
         self._metrics.set_queue_depth(
-            sum(len(job.windows) - len(job.forecasts) for job in self._jobs)
+            sum(
+                len(job.windows) - len(job.forecasts)
+                for jobs in self._jobs.values()
+                for job in jobs
+            )
         )
 
 

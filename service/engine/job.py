@@ -70,11 +70,12 @@ class Job:
         step: The rung that was chosen.
         result: The answer to come.
         queued_s: When it was accepted.
+        batch_limit: Windows in one call.
         timer: Ends it at its deadline.
         taken: How many of the windows have been given to the model.
         begun_s: When the first one was.
         forecasts: Those that are there.
-        left: What the windows take that the model has not been given.
+        left: What the windows take that the model has not been given, in calls of its own.
         shapes: Those of its windows.
     """
 
@@ -85,6 +86,7 @@ class Job:
     step: Step
     result: asyncio.Future[Answer]
     queued_s: float
+    batch_limit: int
     timer: Timer | None = None
     taken: int = 0
     begun_s: float | None = None
@@ -98,7 +100,10 @@ class Job:
     def choose(self, step: Step) -> None:
         """Answer by this rung."""
         self.step = step
-        self.left = step.effort(self.windows[self.taken :], self.ask.horizon)
+        left = self.windows[self.taken :]
+        chunks = [left[i : i + self.batch_limit] for i in range(0, len(left), self.batch_limit)]
+        efforts = [step.effort(chunk, self.ask.horizon) for chunk in chunks]
+        self.left = Effort(sum(one.work for one in efforts), sum(one.calls for one in efforts))
         self.shapes = frozenset(step.shape(window) for window in self.windows)
 
     @property
@@ -118,8 +123,11 @@ class Job:
             self.begun_s = now_s
         self.taken += len(windows)
         spent = self.step.effort(windows, self.ask.horizon)
-        work = max(0.0, self.left.work - spent.work) if self.windows_left else 0.0
-        self.left = Effort(work, self.left.calls if self.windows_left else 0)
+        least_calls = -(-self.windows_left // self.batch_limit)
+        self.left = Effort(
+            max(0.0, self.left.work - spent.work) if self.windows_left else 0.0,
+            max(least_calls, self.left.calls - spent.calls) if self.windows_left else 0,
+        )
         return Piece(self, windows, spent)
 
     def forget(self) -> None:

@@ -16,16 +16,19 @@ from model.predictor import Forecast
 from service.clock import Clock
 from service.engine.job import Answer, Ask, Job, Piece, Priority
 from service.engine.ladder import Step
-from service.engine.schedule import Schedule, Slot, effort_of
+from service.engine.plan import Plan, Slot
+from service.engine.recent import Recent
+from service.engine.schedule import Schedule
 from service.engine.trials import Trial
+from service.engine.usable import is_usable
 from service.engine.worker import Worker
 from service.errors import DeadlineError, InferenceError
-from service.logs import log_failure
+from service.logs import log_event, log_failure
 from service.metrics import Metrics, Stage
 
 _LOGGER = logging.getLogger(__name__)
 
-_PROBE_INTERVAL_S = 1.0
+_PROBE_INTERVAL_S = 0.25
 
 
 class Lane:
@@ -39,6 +42,7 @@ class Lane:
         yield_s: What a call of batch requests should take at most, because a control request that
             comes meanwhile waits for it.
         step_down: Asked to have a job answered by a lesser rung; true where it took it away.
+        lags: Told how long the event loop takes to hear of the end of a call.
         stall_s: A call that takes longer is given up.
         on_stall: Told then.
     """
@@ -52,6 +56,7 @@ class Lane:
         batch_limit: int,
         yield_s: float,
         step_down: Callable[[Job], bool],
+        lags: Recent,
         stall_s: float,
         on_stall: Callable[[], None],
     ) -> None:
@@ -61,13 +66,16 @@ class Lane:
         self._batch_limit = batch_limit
         self._yield_s = yield_s
         self._step_down = step_down
+        self._lags = lags
         self._stall_s = stall_s
         self._on_stall = on_stall
         self._schedule = Schedule(batch_limit)
         self._waiting: list[Job] = []
         self._probe: Trial | None = None
         self._probed_s = -math.inf
+        self._begun_s: float | None = None
         self._free_s = 0.0
+        self._plan: Plan | None = None
         self._work = asyncio.Event()
         self._dispatcher: asyncio.Task[None] | None = None
 
@@ -98,13 +106,24 @@ class Lane:
         Args:
             job: One that is not in the lane.
         """
-        others = self._waiting
-        if job.ask.priority is Priority.CONTROL:
-            others = [each for each in others if each.ask.priority is Priority.CONTROL]
-        free_s = max(self._free_s, self._clock.monotonic_s())
-        slots = self._schedule.slots([*others, job], free_s)
-        place = next(index for index, slot in enumerate(slots) if slot.job is job)
-        return -min(slot.slack_s for slot in slots[place:])
+        return -self._plan_before(job).slack_with_s(job)
+
+    def _plan_before(self, job: Job) -> Plan:
+        """What is planned that a job does not go before, whenever it is due."""
+        free_s = self._promised_s(self._clock.monotonic_s())
+        if job.ask.priority is Priority.BATCH:
+            return self._schedule.plan(self._waiting, free_s)
+        if self._plan is None or self._plan.free_s != free_s:
+            control = [each for each in self._waiting if each.ask.priority is Priority.CONTROL]
+            self._plan = self._schedule.plan(control, free_s)
+        return self._plan
+
+    def _promised_s(self, now_s: float) -> float:
+        """When the model is free for sure, as far as can be told."""
+        if self._begun_s is None or now_s <= self._free_s:
+            return max(self._free_s, now_s)
+        # The call takes longer than nearly all: of it no more is known than how long it has taken.
+        return now_s + (now_s - self._begun_s)
 
     def own_s(self, job: Job) -> float:
         """What a job takes where nothing else is to be done."""
@@ -116,7 +135,8 @@ class Lane:
         Where it is believed too slow for every request, nothing else would ever show otherwise.
         """
         now_s = self._clock.monotonic_s()
-        if self._waiting or self._free_s > now_s or now_s < self._probed_s + _PROBE_INTERVAL_S:
+        is_busy = bool(self._waiting) or self._begun_s is not None
+        if is_busy or now_s < self._probed_s + _PROBE_INTERVAL_S:
             return
         self._probed_s = now_s
         self._probe = trial
@@ -125,12 +145,15 @@ class Lane:
     def put(self, job: Job) -> None:
         """Queue a job."""
         self._waiting.append(job)
+        if job.ask.priority is Priority.CONTROL and self._plan and not self._plan.try_add(job):
+            self._plan = None
         self._work.set()
 
     def remove(self, job: Job) -> None:
         """Forget a job, if it waits."""
         if job in self._waiting:
             self._waiting.remove(job)
+            self._plan = None
 
     async def _dispatch(self) -> None:
         while True:
@@ -142,6 +165,7 @@ class Lane:
                 await self._run_probe(self._probe)
 
     def _next_batch(self) -> list[Piece]:
+        self._plan = None
         now_s = self._clock.monotonic_s()
         slots = self._slots(now_s)
         while self._let_one_go(slots, now_s):
@@ -161,7 +185,7 @@ class Lane:
                 self._waiting.remove(job)
         return pieces
 
-    def _slots(self, now_s: float) -> list[Slot]:
+    def _slots(self, now_s: float) -> Sequence[Slot]:
         """The jobs that are up next, without those that are answered, gone or late."""
         for job in list(self._waiting):
             if not job.result.done() and job.ask.deadline.has_passed(now_s):
@@ -169,7 +193,7 @@ class Lane:
             if job.result.done():
                 self._waiting.remove(job)
         control = [job for job in self._waiting if job.ask.priority is Priority.CONTROL]
-        return self._schedule.slots(control or self._waiting, now_s)
+        return self._schedule.plan(control or self._waiting, now_s).slots
 
     def _let_one_go(self, slots: Sequence[Slot], now_s: float) -> bool:
         """Have one that would be late answered otherwise, or not at all; whether there was one.
@@ -189,36 +213,55 @@ class Lane:
             self._waiting.append(job)
         return False
 
-    async def _run(self, pieces: Sequence[Piece]) -> None:
-        job, effort = pieces[0].job, effort_of(pieces)
-        cost = job.step.cost
+    async def _run(self, pieces: Sequence[Piece], behind_s: float = 0.0) -> None:
+        """Have the model called with these pieces, and tell their jobs.
+
+        Args:
+            pieces: Of one kind.
+            behind_s: What is to be done directly after it.
+        """
+        job = pieces[0].job
+        step, cost = job.step, job.step.cost
         windows = [window for piece in pieces for window in piece.windows]
-        begun_s = self._clock.monotonic_s()
-        self._free_s = begun_s + cost.estimate_s(effort)
+        effort = step.effort(windows, job.ask.horizon)
+        begun_s = self._begin(cost.margin_ratio * cost.estimate_s(effort) + behind_s)
         try:
-            forecasts = await self.call(job.step, windows, job.ask)
+            forecasts = await self.call(step, windows, job.ask)
         except Exception as error:
+            self._end()
             await self._contain(pieces, error)
             return
+        self._end()
         spent_s = self._clock.monotonic_s() - begun_s
-        self._free_s = 0.0
         self._metrics.observe_stage(Stage.INFER, spent_s)
         self._metrics.observe_batch(len(windows))
-        cost.observe(effort, spent_s)
-        self.show_cost(job.step)
+        cost.observe(effort, spent_s, begun_s + spent_s)
+        self.show_cost(step)
         self._deliver(pieces, forecasts)
+
+    def _begin(self, longest_s: float) -> float:
+        """A call begins, that will hardly take longer than this; when."""
+        begun_s = self._clock.monotonic_s()
+        self._begun_s, self._free_s, self._plan = begun_s, begun_s + longest_s, None
+        return begun_s
+
+    def _end(self) -> None:
+        self._begun_s, self._free_s, self._plan = None, 0.0, None
 
     async def _run_probe(self, trial: Trial) -> None:
         self._probe = None
-        step = trial.step
-        begun_s = self._clock.monotonic_s()
+        step, cost = trial.step, trial.step.cost
+        effort = step.effort(trial.windows, trial.ask.horizon)
+        begun_s = self._begin(cost.margin_ratio * cost.estimate_s(effort))
         try:
             await self.call(step, trial.windows, trial.ask)
         except Exception as error:
             log_failure(_LOGGER, "probe_failed", error, rung=step.rung.value)
             return
-        spent_s = self._clock.monotonic_s() - begun_s
-        step.cost.observe(step.effort(trial.windows, trial.ask.horizon), spent_s)
+        finally:
+            self._end()
+        now_s = self._clock.monotonic_s()
+        cost.observe(effort, now_s - begun_s, now_s)
         self.show_cost(step)
 
     async def call(self, step: Step, windows: Sequence[KpiWindow], ask: Ask) -> list[Forecast]:
@@ -228,13 +271,18 @@ class Lane:
             ModelError: It cannot forecast them.
             InferenceError: It does not come back, or not with a forecast a window.
         """
+
+        def predict() -> tuple[list[Forecast], float]:
+            forecasts = step.predictor.predict(windows, ask.horizon, ask.levels)
+            return forecasts, self._clock.monotonic_s()
+
         watch = self._clock.call_at(self._clock.monotonic_s() + self._stall_s, self._stalled)
         try:
-            forecasts = await self._worker.call(
-                lambda: step.predictor.predict(windows, ask.horizon, ask.levels)
-            )
+            forecasts, done_s = await self._worker.call(predict)
         finally:
             watch.cancel()
+        now_s = self._clock.monotonic_s()
+        self._lags.append(now_s - done_s, now_s)
         if len(forecasts) != len(windows):
             raise InferenceError(
                 f"expected {len(windows)} forecasts from the model, got {len(forecasts)}"
@@ -249,8 +297,20 @@ class Lane:
         taken, now_s = 0, self._clock.monotonic_s()
         for piece in pieces:
             job = piece.job
-            job.forecasts.extend(forecasts[taken : taken + len(piece.windows)])
+            own = forecasts[taken : taken + len(piece.windows)]
             taken += len(piece.windows)
+            if not all(map(is_usable, own, piece.windows)):
+                identity = job.step.predictor.identity
+                log_event(
+                    _LOGGER,
+                    logging.ERROR,
+                    "forecast_unusable",
+                    model=identity.name,
+                    version=identity.version,
+                    rung=job.step.rung.value,
+                )
+                fail(job, InferenceError("the model gave quantiles that are no numbers"))
+            job.forecasts.extend(own)
             if job.result.done() or len(job.forecasts) < len(job.windows):
                 continue
             if job.ask.deadline.has_passed(now_s):
@@ -264,10 +324,16 @@ class Lane:
     async def _contain(self, pieces: Sequence[Piece], error: Exception) -> None:
         """Let one request's failure not become its neighbours'."""
         if len(pieces) > 1:
-            for piece in pieces:
-                await self._run([piece])
+            rest = list(pieces)
+            while rest:
+                piece = rest.pop(0)
+                job, now_s = piece.job, self._clock.monotonic_s()
+                if job.ask.deadline.has_passed(now_s):
+                    expire(job)
+                if not job.result.done():
+                    cost = job.step.cost
+                    await self._run([piece], sum(cost.estimate_s(each.effort) for each in rest))
             return
-        self._free_s = 0.0
         job = pieces[0].job
         log_failure(_LOGGER, "inference_failed", error, windows=len(pieces[0].windows))
         fail(job, InferenceError(f"the model failed: {type(error).__name__}"))

@@ -4,38 +4,18 @@ The model works on one call at a time and cannot be interrupted in one, so what 
 what fits when requests are taken in the order of their due times: if any order meets them all, that
 one does (Jackson, 1955). A request is accepted only where it and all that were accepted before it
 still fit. What is worked on is another matter: the request with the fewest windows goes first, so
-that a large one does not hold up small ones, unless that would make one with an earlier due time
-late.
+that a large one does not hold up small ones, and a call is filled with all that can share it,
+unless either would make one with an earlier due time late.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
 
 from service.engine.cost import CostModel, Effort
-from service.engine.job import Job, Piece, Priority
-
-
-@dataclass(frozen=True, slots=True)
-class Slot:
-    """Where a job stands in the order of due times.
-
-    Attributes:
-        job: Which one.
-        finish_s: When it is expected to be finished.
-        reserve_s: What its call may take longer than that.
-    """
-
-    job: Job
-    finish_s: float
-    reserve_s: float
-
-    @property
-    def slack_s(self) -> float:
-        """How much later it could be finished and still be sure to be in time."""
-        return self.job.due_s - self.finish_s - self.reserve_s
+from service.engine.job import Job, Piece
+from service.engine.plan import Plan, Slot
 
 
 class Schedule:
@@ -48,39 +28,18 @@ class Schedule:
     def __init__(self, batch_limit: int) -> None:
         self._batch_limit = batch_limit
 
-    def slots(self, jobs: Iterable[Job], free_s: float) -> list[Slot]:
-        """The jobs in the order of their due times, those for control before those of batches.
-
-        Jobs of one kind share calls, so only the first of a call pays for it.
+    def plan(self, jobs: Iterable[Job], free_s: float) -> Plan:
+        """The calls in which jobs would be answered.
 
         Args:
             jobs: All that wait.
             free_s: When the model is free.
         """
-        room: dict[Hashable, int] = {}
-        slots: list[Slot] = []
-        now_s = free_s
-        for job in sorted(jobs, key=_urgency):
-            cost, windows = job.step.cost, job.windows_left
-            spare = room.get(job.kind, 0)
-            calls = -(-max(0, windows - spare) // self._batch_limit)
-            room[job.kind] = spare + calls * self._batch_limit - windows
-            now_s += cost.estimate_s(Effort(job.left.work, calls * job.left.calls))
-            slots.append(Slot(job, now_s, self._reserve_s(job)))
-        return slots
+        return Plan(self._batch_limit, free_s, jobs)
 
     def own_s(self, job: Job) -> float:
         """What a job takes where nothing else is to be done."""
-        calls = -(-job.windows_left // self._batch_limit)
-        effort = Effort(job.left.work, calls * job.left.calls)
-        return job.step.cost.estimate_s(effort)
-
-    def _reserve_s(self, job: Job) -> float:
-        cost, windows = job.step.cost, job.windows_left
-        if not windows:
-            return 0.0
-        work = job.left.work / windows * min(windows, self._batch_limit)
-        return (cost.margin_ratio - 1) * cost.estimate_s(Effort(work, job.left.calls))
+        return job.step.cost.estimate_s(job.left)
 
     def first(self, slots: Sequence[Slot]) -> Job:
         """Which of at least one job is worked on next: the smallest that makes none late."""
@@ -94,55 +53,67 @@ class Schedule:
     ) -> list[Piece]:
         """Pieces that go into the next call: of `head`, and of all of its kind that fit with it.
 
+        None that is left out and due sooner is made late by one that is taken.
+
         Args:
             head: The job that is worked on.
-            slots: All jobs that wait.
+            slots: All jobs that wait, the most urgent first.
             now_s: When the call begins.
             longest_s: A call should not take longer, as far as one window allows.
         """
         cost = head.step.cost
         limit = self._affordable(head, cost, longest_s)
+        head_s = self._piece_s(head)
+        leads = any(slot.job is head and slot.begins_in == 0 for slot in slots)
         pieces = [head.take(limit, now_s)]
-        effort, due_s = pieces[0].effort, head.due_s
+        effort = pieces[0].effort
+        # What is late anyway keeps nobody out of its call.
+        due_s = head.due_s if now_s + head_s <= head.due_s else math.inf
         room = limit - len(pieces[0].windows)
-        for job in (slot.job for slot in slots):
-            if room <= 0:
-                break
-            if job is head or job.kind != head.kind:
+        spare_s, is_behind_head = math.inf, False
+        for slot in slots:
+            job = slot.job
+            if job is head:
+                is_behind_head = True
                 continue
             share = min(room, job.windows_left) / max(1, job.windows_left)
+            work_s = cost.work_s * share * job.left.work
             grown = Effort(effort.work + share * job.left.work, effort.calls)
-            if now_s + cost.margin_ratio * cost.estimate_s(grown) > min(due_s, job.due_s):
+            is_planned = leads and slot.begins_in == 0  # the slack of the others counts it already
+            fits = (
+                room > 0
+                and job.kind == head.kind
+                and (is_planned or work_s <= spare_s)
+                and now_s + cost.margin_ratio * cost.estimate_s(grown) <= min(due_s, job.due_s)
+            )
+            if not fits:
+                # It waits for this call: whoever is due later may add to that what it can spare.
+                slack_s = slot.slack_s - (0.0 if is_behind_head else head_s)
+                spare_s = min(spare_s, slack_s)
                 continue
             piece = job.take(room, now_s)
             pieces.append(piece)
             effort = Effort(effort.work + piece.effort.work, effort.calls)
             due_s = min(due_s, job.due_s)
             room -= len(piece.windows)
+            if not is_planned:
+                spare_s -= work_s
         return pieces
 
     def _piece_s(self, job: Job) -> float:
         windows = min(job.windows_left, self._batch_limit)
         work = job.left.work * windows / max(1, job.windows_left)
+        calls = -(-job.left.calls // max(1, -(-job.windows_left // self._batch_limit)))
         cost = job.step.cost
-        return cost.margin_ratio * cost.estimate_s(Effort(work, job.left.calls))
+        return cost.margin_ratio * cost.estimate_s(Effort(work, calls))
 
     def _affordable(self, job: Job, cost: CostModel, longest_s: float) -> int:
         """Windows of a job that a call of at most `longest_s` holds, at least one."""
         if math.isinf(longest_s):
             return self._batch_limit
         window_s = cost.work_s * job.left.work / max(1, job.windows_left)
-        spare_s = longest_s - cost.call_s * job.left.calls
+        calls = -(-job.windows_left // self._batch_limit)
+        spare_s = longest_s - cost.call_s * job.left.calls / max(1, calls)
         if window_s <= 0 or spare_s >= window_s * self._batch_limit:
             return self._batch_limit
         return max(1, math.floor(spare_s / window_s))
-
-
-def _urgency(job: Job) -> tuple[bool, float]:
-    return job.ask.priority is Priority.BATCH, job.due_s
-
-
-def effort_of(pieces: Sequence[Piece]) -> Effort:
-    """What a call of these pieces takes; they are of one kind."""
-    efforts = [piece.effort for piece in pieces]
-    return Effort(sum(each.work for each in efforts), max(each.calls for each in efforts))

@@ -7,7 +7,7 @@ from typing import Any
 import orjson
 
 from model.predictor import Forecast
-from service.timestamps import to_rfc3339
+from service import timestamps
 
 
 def provenance(forecast: Forecast, now_ms: int) -> dict[str, Any]:
@@ -21,8 +21,8 @@ def provenance(forecast: Forecast, now_ms: int) -> dict[str, Any]:
     return {
         "rung": forecast.rung.value,
         "context": {
-            "start": to_rfc3339(context.start_ms),
-            "end": to_rfc3339(context.end_ms),
+            "start": timestamps.to_rfc3339(context.start_ms),
+            "end": timestamps.to_rfc3339(context.end_ms),
             "missing_ratio": round(context.missing_ratio, 6),
             "age_seconds": age_seconds(forecast, now_ms),
         },
@@ -32,7 +32,7 @@ def provenance(forecast: Forecast, now_ms: int) -> dict[str, Any]:
 def age_seconds(forecast: Forecast, now_ms: int) -> float | None:
     """Seconds from the end of the newest value to now, None where there is none."""
     newest_ms = forecast.context.newest_ms
-    return None if newest_ms is None else (now_ms - newest_ms) / 1000
+    return None if newest_ms is None else timestamps.age_seconds(newest_ms, now_ms)
 
 
 def json_bytes(value: Any) -> bytes:

@@ -32,8 +32,7 @@ from service.engine import Priority
 from service.errors import InvalidRequestError, NotFoundError
 from service.forecasting import answer_forecast
 from service.metrics import Stage
-from service.routes.forecast import BudgetHeader, PriorityHeader, RungHeader
-from service.routes.responses import arrow_answer, problems
+from service.routes.responses import arrow_answer, demand_headers, problems
 from service.schemas import (
     DEFAULT_LEVELS,
     MAX_STEP_SECONDS,
@@ -189,14 +188,12 @@ async def samples(
     description="As POST /v1/forecast, from what the store holds of the cell.",
     response_model=ForecastResponse,
     responses=arrow_answer() | problems(404, 406, 422, 429, 503, 504),
+    openapi_extra=demand_headers(),
 )
 async def forecast(
     request: Request,
     cell: CellName,
     query: Annotated[ForecastQuery, Query()],
-    _budget: BudgetHeader = None,
-    _rung: RungHeader = None,
-    _priority: PriorityHeader = None,
 ) -> Response:
     """Answer from the store."""
     services = services_of(request)

@@ -2,43 +2,20 @@
 
 from __future__ import annotations
 
-from typing import Annotated
-
-from fastapi import APIRouter, Header, Request
+from fastapi import APIRouter, Request
 from fastapi.responses import Response
 
-from service.budget import BUDGET_HEADER, PRIORITY_HEADER, RUNG_HEADER
 from service.checks import check_horizon, check_levels
 from service.codecs.answer_forms import answer_form
 from service.codecs.requests import read_forecast
 from service.container import services_of
-from service.demands import Stated, ask_of, check_door, choose_model
+from service.demands import Stated, ask_of, choose_model
 from service.forecasting import answer_forecast
-from service.routes.responses import arrow_answer, histories_body, problems
+from service.routes.responses import arrow_answer, demand_headers, histories_body, problems
 from service.schemas import ForecastResponse
 from service.windowing import build_windows
 
 router = APIRouter(tags=["forecast"])
-
-BudgetHeader = Annotated[
-    str | None,
-    Header(
-        alias=BUDGET_HEADER,
-        description="Latency budget in milliseconds, where budget_ms states none.",
-    ),
-]
-RungHeader = Annotated[
-    str | None,
-    Header(
-        alias=RUNG_HEADER,
-        description="Least rung that is an answer (full, short, baseline), where minimum_rung "
-        "states none.",
-    ),
-]
-PriorityHeader = Annotated[
-    str | None,
-    Header(alias=PRIORITY_HEADER, description="control or batch, where priority states none."),
-]
 
 
 @router.post(
@@ -49,20 +26,15 @@ PriorityHeader = Annotated[
     "that says so. KPIs keep the names that the request gave them.",
     response_model=ForecastResponse,
     responses=arrow_answer() | problems(400, 406, 413, 415, 422, 429, 503, 504),
-    openapi_extra=histories_body("ForecastRequest", "Histories, and what to forecast from them."),
+    openapi_extra=histories_body("ForecastRequest", "Histories, and what to forecast from them.")
+    | demand_headers(),
 )
-async def forecast(
-    request: Request,
-    _budget: BudgetHeader = None,
-    _rung: RungHeader = None,
-    _priority: PriorityHeader = None,
-) -> Response:
+async def forecast(request: Request) -> Response:
     """Answer from the request alone."""
     services = services_of(request)
     running = services.require()
     form = answer_form(request)
     with services.room.visit() as visit:
-        check_door(request, services, running.models.default)
         options, histories = await read_forecast(request, services, visit)
         stated = Stated(options.budget_ms, options.minimum_rung, options.priority)
         ask = ask_of(request, services, options.horizon, options.quantiles, stated)

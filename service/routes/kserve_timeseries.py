@@ -12,7 +12,7 @@ from service.bodies import JSON_MEDIA_TYPE, read_decoded
 from service.checks import check_horizon, check_levels
 from service.codecs.json_requests import decode_cut
 from service.container import services_of
-from service.demands import ask_of, check_door
+from service.demands import ask_of
 from service.forecasting import forecast_windows, write_answer
 from service.kserve.series import windows_of
 from service.kserve.timeseries import (
@@ -25,8 +25,7 @@ from service.kserve.timeseries import (
     to_series,
 )
 from service.models.reference import ModelReference
-from service.routes.forecast import BudgetHeader, PriorityHeader, RungHeader
-from service.routes.responses import json_body, kserve_errors
+from service.routes.responses import demand_headers, json_body, kserve_errors
 
 router = APIRouter(tags=["KServe time series"])
 
@@ -50,18 +49,13 @@ async def timeseries_models(request: Request) -> list[str]:
     "taken from quantiles within the range that the model was trained for.",
     response_model=TimeseriesForecastResponse,
     responses=kserve_errors(400, 404, 413, 415, 429, 503, 504, model="TimeseriesErrorResponse"),
-    openapi_extra=json_body("TimeseriesForecastRequest", "Time series, and what is asked."),
+    openapi_extra=json_body("TimeseriesForecastRequest", "Time series, and what is asked.")
+    | demand_headers(),
 )
-async def timeseries_forecast(
-    request: Request,
-    _budget: BudgetHeader = None,
-    _rung: RungHeader = None,
-    _priority: PriorityHeader = None,
-) -> Response:
+async def timeseries_forecast(request: Request) -> Response:
     """Answer from the time series alone."""
     services = services_of(request)
     running = services.require()
-    check_door(request, services, running.models.default)
     with services.room.visit() as visit:
         body = await read_decoded(
             request,

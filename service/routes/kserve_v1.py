@@ -31,9 +31,8 @@ from service.kserve.v1 import (
     to_series,
 )
 from service.models.reference import ModelReference
-from service.routes.forecast import BudgetHeader, PriorityHeader, RungHeader
 from service.routes.model_path import ModelName
-from service.routes.responses import json_body, kserve_errors
+from service.routes.responses import demand_headers, json_body, kserve_errors
 from service.schemas import MAX_STEP_SECONDS, Name
 from service.series import pointer
 
@@ -98,15 +97,12 @@ async def model(request: Request, model: ModelName) -> ModelReadiness:
     "its content type. Parameters may stand in the body or in the query; the body wins.",
     response_model=PredictResponse,
     responses=kserve_errors(400, 404, 413, 415, 429, 503, 504),
-    openapi_extra=json_body("PredictRequest", "Instances, and what they mean."),
+    openapi_extra=json_body("PredictRequest", "Instances, and what they mean.") | demand_headers(),
 )
 async def predict(
     request: Request,
     model: ModelName,
     query: Annotated[PredictQuery, Query()],
-    _budget: BudgetHeader = None,
-    _rung: RungHeader = None,
-    _priority: PriorityHeader = None,
 ) -> Response:
     """Answer from the instances alone."""
     services = services_of(request)

@@ -28,10 +28,9 @@ from service.kserve.tensors import BINARY_MEDIA_TYPE, EXTENSION, LENGTH_HEADER, 
 from service.kserve.v1 import ModelNames, ModelReadiness
 from service.kserve.v2 import INPUTS, OUTPUTS, place_of, to_outputs, to_plan
 from service.models.reference import ModelReference
-from service.routes.forecast import BudgetHeader, PriorityHeader, RungHeader
 from service.routes.health import is_alive
 from service.routes.model_path import ModelName, ModelVersion
-from service.routes.responses import kserve_errors
+from service.routes.responses import demand_headers, kserve_errors
 
 router = APIRouter(tags=["KServe V2"])
 
@@ -216,15 +215,12 @@ def _readiness(request: Request, model: str, version: str | None) -> ModelReadin
     description=_INFER_TEXT,
     response_model=InferResponse,
     responses=_INFER_ANSWERS | _INFER_ERRORS,
-    openapi_extra=_INFER_BODY,
+    openapi_extra=_INFER_BODY | demand_headers(),
 )
 async def infer(
     request: Request,
     model: ModelName,
     length: LengthHeader = None,
-    _budget: BudgetHeader = None,
-    _rung: RungHeader = None,
-    _priority: PriorityHeader = None,
 ) -> Response:
     """Answer from the tensors alone."""
     return await _infer(request, model, None, length)
@@ -236,16 +232,13 @@ async def infer(
     description=_INFER_TEXT,
     response_model=InferResponse,
     responses=_INFER_ANSWERS | _INFER_ERRORS,
-    openapi_extra=_INFER_BODY,
+    openapi_extra=_INFER_BODY | demand_headers(),
 )
 async def version_infer(
     request: Request,
     model: ModelName,
     version: ModelVersion,
     length: LengthHeader = None,
-    _budget: BudgetHeader = None,
-    _rung: RungHeader = None,
-    _priority: PriorityHeader = None,
 ) -> Response:
     """Answer from the tensors alone, by one version."""
     return await _infer(request, model, version, length)

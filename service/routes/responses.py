@@ -6,6 +6,7 @@ from http import HTTPStatus
 from typing import Any
 
 from service.bodies import JSON_MEDIA_TYPE
+from service.budget import BUDGET_HEADER, PRIORITY_HEADER, RUNG_HEADER
 from service.codecs.arrow_columns import column_types
 from service.codecs.arrow_requests import METADATA_KEY
 from service.codecs.arrow_stream import ARROW_MEDIA_TYPE
@@ -38,6 +39,28 @@ def histories_body(model: str, description: str) -> dict[str, Any]:
     }
     return {
         "requestBody": {"required": True, "description": description, "content": forms},
+    }
+
+
+def demand_headers() -> dict[str, Any]:
+    """An `openapi_extra=` that declares the headers by which a request says what it demands.
+
+    They are read in `service.demands`: declared as parameters of the route they would cost each
+    request a tenth of a millisecond.
+    """
+    texts = {
+        BUDGET_HEADER: "Latency budget in milliseconds, where budget_ms states none. What cannot "
+        "be answered within it is refused before its body is read.",
+        RUNG_HEADER: "Least rung that is an answer (full, short, baseline), where minimum_rung "
+        "states none.",
+        PRIORITY_HEADER: "control or batch, where priority states none.",
+    }
+    return {
+        "parameters": [
+            {"name": name, "in": "header", "required": False, "description": text}
+            | {"schema": {"type": "string"}}
+            for name, text in texts.items()
+        ]
     }
 
 

@@ -39,6 +39,18 @@ after
     assert renewed(expected, results) == expected
 
 
+def test_a_table_of_figures_that_nobody_asked_for_judges_none(tmp_path):
+    figure = {"id": "x", "value": 2.5, "unit": "ms", "target": None, "met": None}
+    record = {"results": [figure | {"detail": {"n": 3}}]}
+    (tmp_path / "plan.json").write_text(json.dumps(record), encoding="utf-8")
+    text = "<!-- figures plan: x | n -->\n<!-- end -->"
+    assert renewed(text, tmp_path).splitlines()[2:5] == [
+        "| figure | measured | n |",
+        "| --- | --- | --- |",
+        "| `x` | 2.500 ms | 3 |",
+    ]
+
+
 def test_text_outside_of_tables_stays(results):
     assert renewed("no table\n<!-- a comment -->\n", results) == "no table\n<!-- a comment -->\n"
 

@@ -54,6 +54,10 @@ class FakeClock:
         self.timers.append(timer)
         return timer
 
+    def step_wall(self, seconds: float) -> None:
+        """Set the wall clock, as an operator or a time server does; nothing becomes due by it."""
+        self._ms += round(seconds * 1000)
+
     def advance(self, seconds: float) -> None:
         self._s += seconds
         self._ms += round(seconds * 1000)

@@ -1,15 +1,11 @@
-import socket
 from contextlib import ExitStack
 
 import pytest
 
-from tests.service.live_server import live
+from service.settings import Settings
+from tests.service.live import live
 
 ASK = b"GET /readyz HTTP/1.1\r\nhost: x\r\n\r\n"
-
-
-def connect(one):
-    return socket.create_connection(("127.0.0.1", one.port), timeout=30)
 
 
 def status(connection):
@@ -21,27 +17,27 @@ def status(connection):
     return int(answer.split(b" ")[1]) if answer else None
 
 
-def test_a_connection_too_many_is_closed_and_the_others_go_on(monkeypatch):
-    with live(monkeypatch, max_connections=3) as one, ExitStack() as stack:
-        held = [stack.enter_context(connect(one)) for _ in range(3)]
+def test_a_connection_too_many_is_closed_and_the_others_go_on():
+    with live(Settings(max_connections=3)) as one, ExitStack() as stack:
+        held = [stack.enter_context(one.connect()) for _ in range(3)]
         for connection in held:
             connection.sendall(ASK)
             assert status(connection) == 200
-        extra = stack.enter_context(connect(one))
+        extra = stack.enter_context(one.connect())
         assert status(extra) is None
         assert one.closed("full") == 1
         held[0].sendall(ASK)
         assert status(held[0]) == 200
 
 
-def test_a_connection_that_never_says_a_word_is_closed(monkeypatch):
-    with live(monkeypatch, head_seconds=1) as one, connect(one) as silent:
+def test_a_connection_that_never_says_a_word_is_closed():
+    with live(Settings(head_seconds=1)) as one, one.connect() as silent:
         assert status(silent) is None
         assert one.closed("slow") == 1
 
 
-def test_a_head_that_drips_is_cut_off_however_often_it_drips(monkeypatch):
-    with live(monkeypatch, head_seconds=1) as one, connect(one) as slow:
+def test_a_head_that_drips_is_cut_off_however_often_it_drips():
+    with live(Settings(head_seconds=1)) as one, one.connect() as slow:
         slow.settimeout(0.05)
         slow.sendall(b"GET /readyz HTTP/1.1\r\n")
         closed = False
@@ -59,8 +55,8 @@ def test_a_head_that_drips_is_cut_off_however_often_it_drips(monkeypatch):
         assert one.closed("slow") == 1
 
 
-def test_a_head_that_never_ends_is_refused_while_it_grows(monkeypatch):
-    with live(monkeypatch, max_head_bytes=2048) as one, connect(one) as endless:
+def test_a_head_that_never_ends_is_refused_while_it_grows():
+    with live(Settings(max_head_bytes=2048)) as one, one.connect() as endless:
         endless.sendall(b"GET /readyz HTTP/1.1\r\nx: ")
         answered = None
         for _ in range(64):
@@ -73,8 +69,8 @@ def test_a_head_that_never_ends_is_refused_while_it_grows(monkeypatch):
         assert one.closed("head_too_large") == 1
 
 
-def test_a_second_request_has_its_own_time(monkeypatch):
-    with live(monkeypatch, head_seconds=1) as one, connect(one) as connection:
+def test_a_second_request_has_its_own_time():
+    with live(Settings(head_seconds=1)) as one, one.connect() as connection:
         connection.sendall(ASK)
         assert status(connection) == 200
         connection.sendall(ASK[:10])
@@ -82,24 +78,24 @@ def test_a_second_request_has_its_own_time(monkeypatch):
         assert one.closed("slow") == 1
 
 
-def test_a_body_larger_than_a_head_may_be_is_read(monkeypatch):
+def test_a_body_larger_than_a_head_may_be_is_read():
     body = b'{"series": [' + b" " * 100_000
     head = b"POST /v1/forecast HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\n"
-    with live(monkeypatch, max_head_bytes=1024) as one, connect(one) as connection:
+    with live(Settings(max_head_bytes=1024)) as one, one.connect() as connection:
         connection.sendall(head + b"content-length: %d\r\n\r\n" % len(body) + body)
         assert status(connection) == 400
         assert one.closed("head_too_large") == 0
 
 
 @pytest.mark.parametrize("proxies", [(), ("127.0.0.1",)])
-def test_only_a_trusted_proxy_names_the_client(monkeypatch, proxies, caplog):
+def test_only_a_trusted_proxy_names_the_client(proxies, caplog):
     from service.access_log import LOGGER_NAME
 
     ask = b"GET /v1/model HTTP/1.1\r\nhost: x\r\nx-forwarded-for: 192.0.2.7\r\n\r\n"
     with (
         caplog.at_level("INFO", LOGGER_NAME),
-        live(monkeypatch, trusted_proxies=proxies) as one,
-        connect(one) as connection,
+        live(Settings(trusted_proxies=proxies)) as one,
+        one.connect() as connection,
     ):
         connection.sendall(ask)
         assert status(connection) == 200

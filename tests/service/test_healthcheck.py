@@ -16,7 +16,7 @@ from service.container import Phase
 from service.healthcheck import Endpoint, check, main
 from service.settings import PREFIX, Settings
 from tests.service.certificates import Authority
-from tests.service.live_server import live
+from tests.service.live import live
 
 
 @pytest.fixture(scope="module")
@@ -42,28 +42,28 @@ def silent():
         yield listener.getsockname()[1]
 
 
-def test_a_service_that_lives_is_healthy(monkeypatch):
-    with live(monkeypatch) as one:
+def test_a_service_that_lives_is_healthy():
+    with live() as one:
         check(Endpoint.of(environment(one.port, {})))
 
 
-def test_a_service_that_speaks_tls_is_asked_over_tls(monkeypatch, files):
-    with live(monkeypatch, **files) as one:
+def test_a_service_that_speaks_tls_is_asked_over_tls(files):
+    with live(Settings(**files)) as one:
         check(Endpoint.of(environment(one.port, files)))
         with pytest.raises((http.client.HTTPException, ConnectionError)):
             check(Endpoint("127.0.0.1", one.port))
 
 
-def test_a_service_that_demands_certificates_is_healthy_without_one(monkeypatch, authority, files):
+def test_a_service_that_demands_certificates_is_healthy_without_one(authority, files):
     settings = {**files, "tls_client_ca": authority.certificate}
-    with live(monkeypatch, **settings) as one:
+    with live(Settings(**settings)) as one:
         check(Endpoint.of(environment(one.port, settings)))
 
 
 @pytest.mark.parametrize("tls", [False, True])
-def test_a_service_that_only_a_restart_helps_is_not_healthy(monkeypatch, files, tls):
+def test_a_service_that_only_a_restart_helps_is_not_healthy(files, tls):
     settings = files if tls else {}
-    with live(monkeypatch, **settings) as one:
+    with live(Settings(**settings)) as one:
         one.services.move_to(Phase.FAILED, "broken")
         with pytest.raises(RuntimeError, match=r"expected 200 of /healthz, got 503.*broken"):
             check(Endpoint.of(environment(one.port, settings)))
@@ -78,10 +78,8 @@ def test_a_process_that_hangs_is_not_healthy(has_tls, demands_certificate):
 
 
 @pytest.mark.parametrize("demands_certificate", [False, True])
-def test_a_service_without_the_tls_that_it_should_have_is_not_healthy(
-    monkeypatch, demands_certificate
-):
-    with live(monkeypatch) as one, pytest.raises((ssl.SSLError, ConnectionError)):
+def test_a_service_without_the_tls_that_it_should_have_is_not_healthy(demands_certificate):
+    with live() as one, pytest.raises((ssl.SSLError, ConnectionError)):
         check(Endpoint("127.0.0.1", one.port, True, demands_certificate))
 
 

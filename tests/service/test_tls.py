@@ -4,9 +4,10 @@ import ssl
 import httpx
 import pytest
 
+from service.settings import Settings
 from service.tls import ServerTls, TlsFiles, TlsFilesError
 from tests.service.certificates import Authority, encrypt
-from tests.service.live_server import live
+from tests.service.live import live
 
 
 @pytest.fixture(scope="module")
@@ -48,29 +49,25 @@ def name_of_server(port, context):
     return dict(field for group in subject for field in group)["commonName"]
 
 
-def test_https_is_served_and_said(monkeypatch, authority, pair):
-    with live(monkeypatch, tls_certificate=pair.certificate, tls_key=pair.key) as one:
-        assert one.address == f"https://127.0.0.1:{one.port}"
-        assert get(one.address, trusting(authority)).status_code == 200
+def test_https_is_served_and_said(authority, pair):
+    with live(Settings(tls_certificate=pair.certificate, tls_key=pair.key)) as one:
+        assert one.url == f"https://127.0.0.1:{one.port}"
+        assert get(one.url, trusting(authority)).status_code == 200
         with pytest.raises(httpx.TransportError):
             httpx.get(f"http://127.0.0.1:{one.port}/readyz", timeout=30)
 
 
-def test_a_client_without_a_certificate_of_the_ca_is_refused(
-    monkeypatch, authority, stranger, pair
-):
+def test_a_client_without_a_certificate_of_the_ca_is_refused(authority, stranger, pair):
     files = {"tls_certificate": pair.certificate, "tls_key": pair.key}
-    with live(monkeypatch, **files, tls_client_ca=authority.certificate) as one:
+    with live(Settings(**files, tls_client_ca=authority.certificate)) as one:
         known = trusting(authority, authority.issue("client"))
-        assert get(one.address, known).status_code == 200
+        assert get(one.url, known).status_code == 200
         for context in (trusting(authority), trusting(authority, stranger.issue("client"))):
             with pytest.raises((httpx.TransportError, ssl.SSLError)):
-                get(one.address, context)
+                get(one.url, context)
 
 
-def test_a_changed_certificate_is_shown_to_the_next_connection(
-    monkeypatch, authority, stranger, tmp_path
-):
+def test_a_changed_certificate_is_shown_to_the_next_connection(authority, stranger, tmp_path):
     certificate, key, ca = tmp_path / "tls.crt", tmp_path / "tls.key", tmp_path / "ca.crt"
 
     def place(pair, client_ca):
@@ -81,7 +78,7 @@ def test_a_changed_certificate_is_shown_to_the_next_connection(
     place(authority.issue("before"), authority.certificate)
     files = {"tls_certificate": certificate, "tls_key": key, "tls_client_ca": ca}
     ours = trusting(authority, authority.issue("client"))
-    with live(monkeypatch, **files) as one:
+    with live(Settings(**files)) as one:
         assert name_of_server(one.port, ours) == "before"
 
         place(authority.issue("half"), authority.certificate)
@@ -93,9 +90,9 @@ def test_a_changed_certificate_is_shown_to_the_next_connection(
         one.run(one.app.state.reloads.look())
         theirs = trusting(authority, stranger.issue("client"))
         assert name_of_server(one.port, theirs) == "after"
-        assert get(one.address, theirs).status_code == 200
+        assert get(one.url, theirs).status_code == 200
         with pytest.raises((httpx.TransportError, ssl.SSLError)):
-            get(one.address, ours)
+            get(one.url, ours)
 
 
 def test_one_file_may_hold_certificate_and_key(pair, tmp_path):

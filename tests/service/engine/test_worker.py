@@ -39,11 +39,15 @@ async def test_an_error_is_that_of_the_call_and_the_thread_lives():
 async def test_a_call_whose_thread_ends_fails_and_the_next_has_another():
     worker = Worker("model")
 
+    threads = []
+
     def end() -> None:
+        threads.append(threading.current_thread())
         raise SystemExit
 
     with pytest.raises(InferenceError, match="thread of the model ended"):
         await worker.call(end)
+    await asyncio.to_thread(threads[0].join)  # or what it says at its end is another test's
     assert await worker.call(lambda: 1) == 1
     assert worker.deaths == 1
     worker.stop()
@@ -67,6 +71,7 @@ async def test_a_thread_that_is_ended_from_outside_is_replaced():
     )
     with pytest.raises(InferenceError):
         await call
+    await asyncio.to_thread(thread.join)  # or what it says at its end is another test's
     assert await worker.call(lambda: 1) == 1
     worker.stop()
 
@@ -75,8 +80,10 @@ async def test_a_thread_that_is_ended_from_outside_is_replaced():
 async def test_calls_that_wait_fail_with_the_one_that_ends_the_thread():
     worker = Worker("model")
     gate = threading.Event()
+    threads = []
 
     def end() -> None:
+        threads.append(threading.current_thread())
         gate.wait(30)
         raise SystemExit
 
@@ -86,6 +93,7 @@ async def test_calls_that_wait_fail_with_the_one_that_ends_the_thread():
     for call in calls:
         with pytest.raises(InferenceError):
             await asyncio.wait_for(call, 30)
+    await asyncio.to_thread(threads[0].join)
     worker.stop()
 
 

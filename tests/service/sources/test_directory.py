@@ -306,3 +306,11 @@ async def test_stopping_does_not_wait_for_the_backlog(tmp_path, monkeypatch):
 
 def test_the_clock_of_the_files_is_the_services(watch):
     assert watch.clock.now_ms() == NOON_MS
+
+
+def test_a_file_from_before_the_clock_was_set_back_is_read_at_the_second_look(watch):
+    watch.write("a.csv")
+    watch.clock.step_wall(-6 * 3600)
+    assert watch.source.poll() == PollResult(unsettled=1)
+    assert watch.source.poll().files == 1
+    assert watch.source.poll() == PollResult()
