@@ -236,5 +236,8 @@ class AsyncRancastClient:
                 is_sent=not isinstance(error, httpx.ConnectError),
             ) from None
         if not answer.is_success:
-            raise error_of(answer.status_code, answer.headers.get("retry-after"), answer.content)
+            said = answer.headers
+            raise error_of(
+                answer.status_code, said.get("retry-after"), answer.content, said.get("date")
+            )
         return read_answer(answer.content, call.reader)

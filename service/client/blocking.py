@@ -239,5 +239,6 @@ class RancastClient:
             ) from None
         body = b"".join(chunks)
         if not answer.is_success:
-            raise error_of(answer.status_code, answer.headers.get("retry-after"), body)
+            said = answer.headers
+            raise error_of(answer.status_code, said.get("retry-after"), body, said.get("date"))
         return read_answer(body, call.reader)

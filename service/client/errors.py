@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
@@ -134,15 +134,11 @@ _KINDS: Mapping[int, type[ApiError]] = MappingProxyType(
 _DEADLINE = 504
 
 
-def _utc_now() -> datetime:
-    return datetime.now(UTC)
-
-
 def error_of(
     status: int,
     retry_after: str | None,
     body: bytes,
-    now: Callable[[], datetime] = _utc_now,
+    date: str | None = None,
 ) -> ClientError:
     """The error that an answer tells of.
 
@@ -150,7 +146,8 @@ def error_of(
         status: HTTP status, which is not one of success.
         retry_after: The header of that name, None where there is none.
         body: A problem document; what is none, of a proxy for example, is told by its status.
-        now: The time, from which a date in the header counts.
+        date: The header of that name, from which a date in the other counts: both are the server's
+            time, which this machine's may differ from.
     """
     said = _read(body)
     problem = Problem(
@@ -158,7 +155,7 @@ def error_of(
         str(said.get("type", "unknown")).rpartition(":")[2],
         str(said.get("detail", "no problem document")),
         _faults(said),
-        _seconds(retry_after, now),
+        _seconds(retry_after, date),
     )
     if status == _DEADLINE:
         return DeadlineExceededError(problem.detail)
@@ -186,22 +183,24 @@ def _faults(said: Mapping[str, Any]) -> tuple[Fault, ...]:
     return ()
 
 
-def _seconds(retry_after: str | None, now: Callable[[], datetime]) -> float | None:
+def _seconds(retry_after: str | None, date: str | None) -> float | None:
     """The header in seconds: a number of them, or a date (RFC 9110, section 10.2.3)."""
-    if retry_after is None:
-        return None
     try:
-        seconds = float(retry_after)
+        seconds = float(retry_after or "")
     except ValueError:
-        return _seconds_until(retry_after, now)
+        return _seconds_between(date, retry_after)
     return seconds if math.isfinite(seconds) and seconds >= 0 else None
 
 
-def _seconds_until(text: str, now: Callable[[], datetime]) -> float | None:
+def _seconds_between(sooner: str | None, later: str | None) -> float | None:
+    """From one date to another, None where one is none; 0 where they are the other way round."""
     try:
-        moment = parsedate_to_datetime(text)
+        begin, end = (_moment(sooner), _moment(later))
     except ValueError:
         return None
-    if moment.tzinfo is None:  # the zone -0000, which says nothing
-        moment = moment.replace(tzinfo=UTC)
-    return max(0.0, (moment - now()).total_seconds())
+    return max(0.0, (end - begin).total_seconds())
+
+
+def _moment(date: str | None) -> datetime:
+    moment = parsedate_to_datetime(date or "")
+    return moment if moment.tzinfo else moment.replace(tzinfo=UTC)  # the zone -0000 says nothing

@@ -172,9 +172,31 @@ def test_all_that_is_wrong_is_in_the_error():
     ],
 )
 def test_retry_after_is_seconds_or_a_date(text, seconds):
-    error = error_of(429, text, b"{}", lambda: START)
+    error = error_of(429, text, b"{}", "Sun, 01 Nov 2026 00:00:00 GMT")
     assert isinstance(error, OverloadedError)
     assert error.problem.retry_after_s == seconds
+
+
+def test_a_date_without_another_to_count_from_says_nothing():
+    error = error_of(429, "Sun, 01 Nov 2026 00:00:07 GMT", b"{}")
+    assert isinstance(error, OverloadedError)
+    assert error.problem.retry_after_s is None
+
+
+def test_a_date_to_come_back_at_is_waited_for():
+    pauses: list[float] = []
+
+    def handler(_: httpx.Request) -> httpx.Response:
+        if pauses:
+            return httpx.Response(200, json=MODEL)
+        day = "Sun, 01 Nov 2026 00:00"
+        headers = {"date": f"{day}:00 GMT", "retry-after": f"{day}:03 GMT"}
+        return httpx.Response(429, headers=headers)
+
+    transport = httpx.MockTransport(handler)
+    with RancastClient(ADDRESS, transport=transport, sleep=pauses.append) as made:
+        assert made.model().name == "m"
+    assert pauses == [3]
 
 
 def test_what_a_forecast_demands_goes_to_the_server():
