@@ -20,8 +20,6 @@ from numpy.typing import NDArray
 from model.predictor import Forecast, ModelIdentity
 from service.timestamps import age_seconds, to_rfc3339
 
-# float32 holds a little over seven digits; more would only print its rounding error.
-_DIGITS = 7
 # Numbers that are written in one go: a millisecond's work.
 _PIECE_NUMBERS = 16_384
 
@@ -74,26 +72,6 @@ def samples_answer(
 def level_key(level: float) -> str:
     """A quantile level as the shortest decimal that means it: `0.1`, `0.975`."""
     return np.format_float_positional(level, trim="-")
-
-
-def to_numbers(values: NDArray[np.float32]) -> list[Any]:
-    """Nested lists of the array's shape: short decimals, None where a value is not finite."""
-    wide = values.astype(np.float64)
-    finite = np.isfinite(wide)
-    size = np.where(finite & (wide != 0), np.abs(wide), 1.0)
-    # Rounding to a number of digits does not reorder values, so quantiles stay in order.
-    scale = 10.0 ** (_DIGITS - 1 - np.floor(np.log10(size)))
-    short = np.where(finite, np.round(wide * scale) / scale, 0.0)
-    if finite.all():
-        return _as_list(short)
-    boxed = short.astype(object)
-    boxed[~finite] = None
-    return _as_list(boxed)
-
-
-def _as_list(values: NDArray[Any]) -> list[Any]:
-    numbers = values.tolist()
-    return numbers if isinstance(numbers, list) else [numbers]
 
 
 def _pieces(

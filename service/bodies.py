@@ -9,6 +9,7 @@ from typing import TypeVar
 from fastapi import Request
 
 from service.codecs.compression import IDENTITY, Decompressor, content_encoding
+from service.codecs.structure import is_quick
 from service.container import Services
 from service.errors import ClientGoneError, MediaTypeError, TooLargeError
 from service.metrics import Stage
@@ -51,8 +52,8 @@ async def read_decoded(
 ) -> Decoded:
     """Read the body of a request, whatever its content type, and decode it.
 
-    A large body is decompressed and decoded on another thread, so that the event loop goes on
-    breathing.
+    A body that takes long to decompress or to decode is sent to another thread, so that the event
+    loop goes on breathing.
 
     Args:
         request: Whose body it is.
@@ -75,7 +76,10 @@ async def read_decoded(
         if encoding != IDENTITY:
             parts = await _decompressed(encoding, parts, settings.max_body_bytes, visit)
         if _size(parts) <= SMALL_BYTES:
-            return decode(b"".join(parts))
+            body = b"".join(parts)
+            if is_quick(body):
+                return decode(body)
+            return await asyncio.to_thread(decode, body)
         async with visit.turn:
             return await asyncio.to_thread(_decoded, parts, decode)
 
@@ -137,11 +141,11 @@ async def _decompressed(
     size = 0
     if came <= SMALL_BYTES:
         source = Decompressor(encoding, b"".join(parts))
-        pieces.append(source.read(SMALL_BYTES))
+        pieces.append(source.read(SMALL_BYTES, most_streams=1))
         size = len(pieces[0])
         _check_unpacked(size, most_bytes)
         visit.grow(came + size)
-        if size < SMALL_BYTES:
+        if source.is_through:
             return pieces
     async with visit.turn:
         if came > SMALL_BYTES:

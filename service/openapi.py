@@ -15,6 +15,8 @@ from pydantic import BaseModel
 from pydantic.json_schema import models_json_schema
 
 from service.access.scopes import DEMANDS, OpenPaths, Scope
+from service.budget import BUDGET_HEADER
+from service.codecs.compression import ENCODINGS
 from service.kserve.errors import ErrorText, TimeseriesErrorResponse, error_model
 from service.kserve.messages import InferRequest
 from service.kserve.timeseries import TimeseriesForecastRequest
@@ -44,6 +46,7 @@ _SCHEME_TEXT = (
 )
 # What the door answers, before any route.
 _DOOR_STATUSES = (401, 403, 429, 431)
+_RETRIED_STATUSES = {"429", "503"}
 _FRAMEWORK_ERRORS = ("HTTPValidationError", "ValidationError")
 
 
@@ -80,6 +83,7 @@ def _document(app: FastAPI) -> dict[str, Any]:
             scope = DEMANDS.get((method.upper(), path), Scope.ADMIN)
             if path not in open_paths and scope is not Scope.NONE:
                 _lock(operation, scope, error_model(path))
+            _complete(operation, error_model(path))
     document["components"]["securitySchemes"] = {
         _SCHEME: {"type": "http", "scheme": "bearer", "description": _SCHEME_TEXT}
     }
@@ -87,6 +91,34 @@ def _document(app: FastAPI) -> dict[str, Any]:
         schemas.pop(name, None)
     document["components"]["schemas"] = dict(sorted(schemas.items()))
     return document
+
+
+def _complete(operation: dict[str, Any], model: type[BaseModel] | None) -> None:
+    """Add what holds for all routes: failures of our own, headers of answers, coded bodies."""
+    responses = operation["responses"]
+    failure = problems(500) if model is None else kserve_errors(500, model=model.__name__)
+    responses.setdefault("500", failure[500])
+    for status in _RETRIED_STATUSES & responses.keys():
+        responses[status].setdefault("headers", {})["Retry-After"] = {
+            "description": "Seconds until another try is worth it.",
+            "schema": {"type": "integer", "minimum": 0},
+        }
+    names = {parameter["name"] for parameter in operation.get("parameters", ())}
+    if BUDGET_HEADER in names:
+        responses["200"].setdefault("headers", {})["Server-Timing"] = {
+            "description": "Milliseconds by stage (decode, window, queue, infer, encode), their "
+            "total, and the budget that held, as in W3C Server Timing.",
+            "schema": {"type": "string"},
+            "example": "queue;dur=0.210, infer;dur=3.100, total;dur=4.020, budget;dur=100",
+        }
+    if "415" in responses:
+        body = operation["requestBody"]
+        body["description"] += f" May be compressed: Content-Encoding {' or '.join(ENCODINGS)}."
+        responses["415"].setdefault("headers", {})["Accept-Encoding"] = {
+            "description": "Content codings that are read, where the body's is another.",
+            "schema": {"type": "string"},
+        }
+    operation["responses"] = dict(sorted(responses.items()))
 
 
 def _lock(operation: dict[str, Any], scope: Scope, model: type[BaseModel] | None) -> None:

@@ -8,6 +8,7 @@ than a good one.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any
@@ -17,6 +18,7 @@ from numpy.typing import NDArray
 from pydantic import (
     AwareDatetime,
     BaseModel,
+    BeforeValidator,
     ConfigDict,
     FailFast,
     Field,
@@ -26,7 +28,7 @@ from pydantic import (
     ValidationInfo,
     WithJsonSchema,
 )
-from pydantic_core import CoreSchema
+from pydantic_core import CoreSchema, PydanticCustomError
 from pydantic_core.core_schema import with_info_after_validator_function
 
 from model.predictor import Rung
@@ -47,9 +49,11 @@ class CutLists:
 
     Attributes:
         lists: The samples; in the body `[i]` stands for list i.
+        whole: Of each, whether all of it are whole numbers that float64 holds exactly.
     """
 
     lists: Sequence[NDArray[np.float64]]
+    whole: Sequence[bool]
 
 
 class _AsArray:
@@ -80,6 +84,20 @@ MAX_KPIS = 1024
 MAX_EVENTS = 1000
 DEFAULT_LEVELS = (0.1, 0.5, 0.9)
 MAX_STEP_SECONDS = 2_678_400  # 31 days
+
+# RFC 3339, section 5.6. The validator of dates takes numbers in strings as well, and guesses their
+# unit.
+_RFC3339 = re.compile(r"\d{4}-\d\d-\d\d[Tt ]\d\d:\d\d:\d\d(\.\d+)?([Zz]|[+-]\d\d:\d\d)", re.ASCII)
+
+
+def _check_stamp(value: Any) -> str:
+    if not isinstance(value, str) or not _RFC3339.fullmatch(value):
+        raise PydanticCustomError("datetime_parsing", "expected an RFC 3339 stamp")
+    return value
+
+
+Moment = Annotated[AwareDatetime, Field(strict=False), BeforeValidator(_check_stamp)]
+"""An instant in a request, as RFC 3339 writes it."""
 
 Stamp = Annotated[str, Field(description="RFC 3339, in UTC.", examples=[to_rfc3339(0)])]
 
@@ -112,8 +130,8 @@ Range = Annotated[
 class Event(_In):
     """Something known beforehand: a match, a concert, a maintenance."""
 
-    start: AwareDatetime = Field(description="RFC 3339, with offset.")
-    end: AwareDatetime = Field(description="RFC 3339, with offset; after `start`.")
+    start: Moment = Field(description="RFC 3339, with offset.")
+    end: Moment = Field(description="RFC 3339, with offset; after `start`.")
     kind: Name = Field("planned", description="What it is, in the client's own word.")
 
 
@@ -124,7 +142,7 @@ class Series(_In):
         description="The cell's distinguished name; opaque.",
         examples=["ManagedElement=1,NRCellDU=32"],
     )
-    start: AwareDatetime = Field(
+    start: Moment = Field(
         description="Begin of the first sample, RFC 3339 with offset (a PM file's period end less "
         "its length).",
         examples=["2026-11-01T00:00:00Z"],

@@ -6,7 +6,7 @@ It needs httpx and numpy, and nothing of the server:
         answer = client.forecast([Series(cell, start, 900, {"RRU.PrbTotDl": samples})], horizon=24)
         answer.forecasts[0].values  # (K, H, Q)
 
-A call ends within its timeout, whatever happens: with an answer, or with an error of
+A call ends within its timeout, whatever the server does: with an answer, or with an error of
 `service.client.errors`. What the server is too busy for is tried again as long as that lasts.
 """
 

@@ -20,6 +20,7 @@ from service.client.answers import (
 from service.client.attempts import Attempts
 from service.client.calls import (
     Call,
+    Demands,
     cell_call,
     cell_forecast_call,
     cells_call,
@@ -95,6 +96,9 @@ class AsyncRancastClient:
         *,
         quantiles: Sequence[float] | None = None,
         budget_ms: float | None = None,
+        minimum_rung: str | None = None,
+        priority: str | None = None,
+        model: str | None = None,
         timeout_s: float | None = None,
     ) -> ForecastAnswer:
         """Forecast histories.
@@ -103,10 +107,16 @@ class AsyncRancastClient:
             series: One a cell.
             horizon: Steps to forecast.
             quantiles: Levels in ascending order; None: 0.1, 0.5 and 0.9.
-            budget_ms: Latency budget that the server is told; None: the time that is left.
+            budget_ms: Latency budget that the server is told; None: the time that is left, if a
+                timeout was stated, or else the server's default.
+            minimum_rung: Least rung that is an answer: full, short or baseline.
+            priority: control or batch.
+            model: Who answers: NAME or NAME@VERSION.
             timeout_s: Seconds that the call may take.
         """
-        return await self._run(forecast_call(series, horizon, quantiles), timeout_s, budget_ms)
+        demands = Demands(minimum_rung, priority, model)
+        call = forecast_call(series, horizon, quantiles, demands)
+        return await self._run(call, timeout_s, budget_ms)
 
     async def cell_forecast(
         self,
@@ -119,6 +129,9 @@ class AsyncRancastClient:
         time_zone: str | None = None,
         country: str | None = None,
         budget_ms: float | None = None,
+        minimum_rung: str | None = None,
+        priority: str | None = None,
+        model: str | None = None,
         timeout_s: float | None = None,
     ) -> ForecastAnswer:
         """Forecast a cell from what the store holds of it.
@@ -131,17 +144,35 @@ class AsyncRancastClient:
             step_seconds: Which of its period lengths; None: the finest.
             time_zone: IANA zone that the cell's daily life follows.
             country: Country whose public holidays hold.
-            budget_ms: Latency budget that the server is told; None: the time that is left.
+            budget_ms: Latency budget that the server is told; None: the time that is left, if a
+                timeout was stated, or else the server's default.
+            minimum_rung: Least rung that is an answer: full, short or baseline.
+            priority: control or batch.
+            model: Who answers: NAME or NAME@VERSION.
             timeout_s: Seconds that the call may take.
         """
-        call = cell_forecast_call(cell, horizon, quantiles, kpis, step_seconds, time_zone, country)
+        demands = Demands(minimum_rung, priority, model)
+        call = cell_forecast_call(
+            cell, horizon, quantiles, kpis, step_seconds, time_zone, country, demands
+        )
         return await self._run(call, timeout_s, budget_ms)
 
     async def observations(
-        self, series: Sequence[Series], *, timeout_s: float | None = None
+        self,
+        series: Sequence[Series],
+        *,
+        may_resend: bool = False,
+        timeout_s: float | None = None,
     ) -> StoredCount:
-        """Have samples kept."""
-        return await self._run(observations_call(series), timeout_s)
+        """Have samples kept.
+
+        Args:
+            series: One a cell.
+            may_resend: Whether they may be sent again where the connection broke and they may have
+                arrived: it could undo a correction that came in between.
+            timeout_s: Seconds that the call may take.
+        """
+        return await self._run(observations_call(series, may_resend=may_resend), timeout_s)
 
     async def cells(self, *, timeout_s: float | None = None) -> AsyncIterator[StoredCell]:
         """All stored cells in order of their names; the timeout is that of one page."""
@@ -165,7 +196,13 @@ class AsyncRancastClient:
     async def _run(
         self, call: Call[Answer], timeout_s: float | None, budget_ms: float | None = None
     ) -> Answer:
-        attempts = Attempts(self._connection, timeout_s, budget_ms, self._monotonic_s)
+        attempts = Attempts(
+            self._connection,
+            timeout_s,
+            budget_ms,
+            self._monotonic_s,
+            may_resend=call.may_resend,
+        )
         while True:
             try:
                 return await self._try(call, attempts)
@@ -195,8 +232,12 @@ class AsyncRancastClient:
             raise DeadlineExceededError("no answer in time") from None
         except httpx.RequestError as error:
             raise UnreachableError(
-                f"{self._connection.base_url}: {error or type(error).__name__}"
+                f"{self._connection.base_url}: {error or type(error).__name__}",
+                is_sent=not isinstance(error, httpx.ConnectError),
             ) from None
         if not answer.is_success:
-            raise error_of(answer.status_code, answer.headers.get("retry-after"), answer.content)
+            said = answer.headers
+            raise error_of(
+                answer.status_code, said.get("retry-after"), answer.content, said.get("date")
+            )
         return read_answer(answer.content, call.reader)

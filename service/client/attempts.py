@@ -1,6 +1,6 @@
 """The tries of one call: how long each may take, whether there is another, and when.
 
-Only what does no harm twice is ever sent, so all calls may be tried again. They are where the
+What may have arrived is sent again only where that does no harm. Calls are tried again where the
 server is busy (429), not ready (503) or unreachable, and where the pause before the next try leaves
 time for it. `Retry-After` is obeyed; where the server named no time, pauses double, each drawn at
 random from its upper half, so that clients that were refused together do not come back together.
@@ -12,7 +12,7 @@ import random
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from service.client.connection import Connection
+from service.client.connection import DEFAULT_TIMEOUT_S, Connection
 from service.client.errors import (
     ApiError,
     ClientError,
@@ -41,6 +41,7 @@ class Attempts:
         budget_ms: Latency budget that was stated for the call, None where there is none.
         monotonic_s: The clock.
         draw: Gives a number of 0 to 1.
+        may_resend: Whether what may have arrived is sent again.
     """
 
     connection: Connection
@@ -48,11 +49,14 @@ class Attempts:
     budget_ms: float | None
     monotonic_s: Callable[[], float]
     draw: Callable[[], float] = random.random
+    may_resend: bool = True
     _expires_s: float = field(init=False)
     _tries: int = field(init=False, default=0)
 
     def __post_init__(self) -> None:
-        timeout_s = self.connection.timeout_s if self.timeout_s is None else self.timeout_s
+        if self.timeout_s is None:
+            self.timeout_s = self.connection.timeout_s
+        timeout_s = DEFAULT_TIMEOUT_S if self.timeout_s is None else self.timeout_s
         if not timeout_s > 0:
             raise ValueError(f"expected a positive timeout, got {timeout_s} s")
         self._expires_s = self.monotonic_s() + timeout_s
@@ -71,9 +75,14 @@ class Attempts:
     def budget_header(self) -> dict[str, str]:
         """The latency budget of this try: no longer than the call still has.
 
+        Where neither a budget nor a timeout was stated the server's own default holds: it would
+        refuse a budget over its bound, which the client does not know.
+
         Raises:
             DeadlineExceededError: The call has no time any more.
         """
+        if self.budget_ms is None and self.timeout_s is None:
+            return {}
         most_ms = self.connection.most_budget_ms if self.budget_ms is None else self.budget_ms
         left_ms = max(_LEAST_BUDGET_MS, self.remaining_s() * 1000)
         return {BUDGET_HEADER: f"{min(most_ms, left_ms):.3f}"}
@@ -89,6 +98,8 @@ class Attempts:
         """
         self._tries += 1
         if not isinstance(error, _RETRIED) or self._tries >= self.connection.most_attempts:
+            raise error
+        if isinstance(error, UnreachableError) and error.is_sent and not self.may_resend:
             raise error
         told_s = error.problem.retry_after_s if isinstance(error, ApiError) else None
         pause_s = self._backoff_s() if told_s is None else told_s

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing, nullcontext
 from types import TracebackType
 from typing import Self, TypeVar
 
@@ -19,6 +20,7 @@ from service.client.answers import (
 from service.client.attempts import Attempts
 from service.client.calls import (
     Call,
+    Demands,
     cell_call,
     cell_forecast_call,
     cells_call,
@@ -27,6 +29,7 @@ from service.client.calls import (
     observations_call,
 )
 from service.client.connection import Connection
+from service.client.deadline_transport import DeadlineTransport
 from service.client.errors import (
     ClientError,
     DeadlineExceededError,
@@ -62,11 +65,10 @@ class RancastClient:
         self._connection = Connection(connection) if isinstance(connection, str) else connection
         self._monotonic_s = monotonic_s
         self._sleep = sleep
-        tls = self._connection.tls
+        tls = self._connection.tls or httpx.create_ssl_context()
+        self._bounded = DeadlineTransport(tls) if transport is None else None
         self._http = httpx.Client(
-            base_url=self._connection.base_url,
-            transport=transport,
-            verify=True if tls is None else tls,
+            base_url=self._connection.base_url, transport=transport or self._bounded
         )
 
     def __enter__(self) -> Self:
@@ -94,6 +96,9 @@ class RancastClient:
         *,
         quantiles: Sequence[float] | None = None,
         budget_ms: float | None = None,
+        minimum_rung: str | None = None,
+        priority: str | None = None,
+        model: str | None = None,
         timeout_s: float | None = None,
     ) -> ForecastAnswer:
         """Forecast histories.
@@ -102,10 +107,16 @@ class RancastClient:
             series: One a cell.
             horizon: Steps to forecast.
             quantiles: Levels in ascending order; None: 0.1, 0.5 and 0.9.
-            budget_ms: Latency budget that the server is told; None: the time that is left.
+            budget_ms: Latency budget that the server is told; None: the time that is left, if a
+                timeout was stated, or else the server's default.
+            minimum_rung: Least rung that is an answer: full, short or baseline.
+            priority: control or batch.
+            model: Who answers: NAME or NAME@VERSION.
             timeout_s: Seconds that the call may take.
         """
-        return self._run(forecast_call(series, horizon, quantiles), timeout_s, budget_ms)
+        demands = Demands(minimum_rung, priority, model)
+        call = forecast_call(series, horizon, quantiles, demands)
+        return self._run(call, timeout_s, budget_ms)
 
     def cell_forecast(
         self,
@@ -118,6 +129,9 @@ class RancastClient:
         time_zone: str | None = None,
         country: str | None = None,
         budget_ms: float | None = None,
+        minimum_rung: str | None = None,
+        priority: str | None = None,
+        model: str | None = None,
         timeout_s: float | None = None,
     ) -> ForecastAnswer:
         """Forecast a cell from what the store holds of it.
@@ -130,17 +144,35 @@ class RancastClient:
             step_seconds: Which of its period lengths; None: the finest.
             time_zone: IANA zone that the cell's daily life follows.
             country: Country whose public holidays hold.
-            budget_ms: Latency budget that the server is told; None: the time that is left.
+            budget_ms: Latency budget that the server is told; None: the time that is left, if a
+                timeout was stated, or else the server's default.
+            minimum_rung: Least rung that is an answer: full, short or baseline.
+            priority: control or batch.
+            model: Who answers: NAME or NAME@VERSION.
             timeout_s: Seconds that the call may take.
         """
-        call = cell_forecast_call(cell, horizon, quantiles, kpis, step_seconds, time_zone, country)
+        demands = Demands(minimum_rung, priority, model)
+        call = cell_forecast_call(
+            cell, horizon, quantiles, kpis, step_seconds, time_zone, country, demands
+        )
         return self._run(call, timeout_s, budget_ms)
 
     def observations(
-        self, series: Sequence[Series], *, timeout_s: float | None = None
+        self,
+        series: Sequence[Series],
+        *,
+        may_resend: bool = False,
+        timeout_s: float | None = None,
     ) -> StoredCount:
-        """Have samples kept."""
-        return self._run(observations_call(series), timeout_s)
+        """Have samples kept.
+
+        Args:
+            series: One a cell.
+            may_resend: Whether they may be sent again where the connection broke and they may have
+                arrived: it could undo a correction that came in between.
+            timeout_s: Seconds that the call may take.
+        """
+        return self._run(observations_call(series, may_resend=may_resend), timeout_s)
 
     def cells(self, *, timeout_s: float | None = None) -> Iterator[StoredCell]:
         """All stored cells in order of their names; the timeout is that of one page."""
@@ -163,7 +195,13 @@ class RancastClient:
     def _run(
         self, call: Call[Answer], timeout_s: float | None, budget_ms: float | None = None
     ) -> Answer:
-        attempts = Attempts(self._connection, timeout_s, budget_ms, self._monotonic_s)
+        attempts = Attempts(
+            self._connection,
+            timeout_s,
+            budget_ms,
+            self._monotonic_s,
+            may_resend=call.may_resend,
+        )
         while True:
             try:
                 return self._try(call, attempts)
@@ -186,22 +224,21 @@ class RancastClient:
             timeout=attempts.remaining_s(),
         )
         chunks: list[bytes] = []
+        bound = self._bounded.within(attempts.remaining_s()) if self._bounded else nullcontext()
         try:
-            answer = self._http.send(request, stream=True)
-            try:
-                # httpx bounds each wait, not their sum: an answer that drips is ended here.
+            with bound, closing(self._http.send(request, stream=True)) as answer:
                 for chunk in answer.iter_bytes():
                     chunks.append(chunk)
                     attempts.remaining_s()
-            finally:
-                answer.close()
         except httpx.TimeoutException as error:
             raise DeadlineExceededError(f"no answer in time ({type(error).__name__})") from None
         except httpx.RequestError as error:
             raise UnreachableError(
-                f"{self._connection.base_url}: {error or type(error).__name__}"
+                f"{self._connection.base_url}: {error or type(error).__name__}",
+                is_sent=not isinstance(error, httpx.ConnectError),
             ) from None
         body = b"".join(chunks)
         if not answer.is_success:
-            raise error_of(answer.status_code, answer.headers.get("retry-after"), body)
+            said = answer.headers
+            raise error_of(answer.status_code, said.get("retry-after"), body, said.get("date"))
         return read_answer(body, call.reader)

@@ -32,8 +32,32 @@ _PAGE = 1000
 
 
 @dataclass(frozen=True, slots=True)
+class Demands:
+    """What a forecast demands of the server; None: its default.
+
+    Attributes:
+        minimum_rung: Least rung that is an answer: full, short or baseline.
+        priority: control or batch.
+        model: Who answers: NAME or NAME@VERSION.
+    """
+
+    minimum_rung: str | None = None
+    priority: str | None = None
+    model: str | None = None
+
+    def stated(self) -> dict[str, str]:
+        """Those that are stated, by their names in requests."""
+        named = {
+            "minimum_rung": self.minimum_rung,
+            "priority": self.priority,
+            "model": self.model,
+        }
+        return {name: value for name, value in named.items() if value is not None}
+
+
+@dataclass(frozen=True, slots=True)
 class Call(Generic[Answer]):
-    """One call; making it twice does no harm.
+    """One call.
 
     Attributes:
         method: Of HTTP.
@@ -42,6 +66,7 @@ class Call(Generic[Answer]):
         query: Of the address.
         body: JSON, None where nothing is sent.
         has_budget: Whether the service is told how long the answer may take.
+        may_resend: Whether making it twice does no harm.
     """
 
     method: str
@@ -50,13 +75,21 @@ class Call(Generic[Answer]):
     query: Mapping[str, Any] = field(default_factory=dict)
     body: bytes | None = None
     has_budget: bool = False
+    may_resend: bool = True
 
 
 def forecast_call(
-    series: Sequence[Series], horizon: int, quantiles: Sequence[float] | None
+    series: Sequence[Series],
+    horizon: int,
+    quantiles: Sequence[float] | None,
+    demands: Demands,
 ) -> Call[ForecastAnswer]:
     """`POST /v1/forecast`."""
-    body: dict[str, Any] = {"series": [series_body(each) for each in series], "horizon": horizon}
+    body: dict[str, Any] = {
+        "series": [series_body(each) for each in series],
+        "horizon": horizon,
+        **demands.stated(),
+    }
     if quantiles is not None:
         body["quantiles"] = [float(level) for level in quantiles]
     return Call("POST", "/v1/forecast", to_forecast_answer, body=_json(body), has_budget=True)
@@ -70,6 +103,7 @@ def cell_forecast_call(
     step_seconds: float | None,
     time_zone: str | None,
     country: str | None,
+    demands: Demands,
 ) -> Call[ForecastAnswer]:
     """`GET /v1/cells/{cell}/forecast`."""
     query = {
@@ -79,15 +113,21 @@ def cell_forecast_call(
         "step_seconds": step_seconds,
         "time_zone": time_zone,
         "country": country,
+        **demands.stated(),
     }
     stated = {name: value for name, value in query.items() if value is not None}
     return Call("GET", f"{_cell(cell)}/forecast", to_forecast_answer, query=stated, has_budget=True)
 
 
-def observations_call(series: Sequence[Series]) -> Call[StoredCount]:
-    """`POST /v1/observations`; samples that are sent again change nothing."""
+def observations_call(series: Sequence[Series], *, may_resend: bool) -> Call[StoredCount]:
+    """`POST /v1/observations`.
+
+    Samples that are sent again change nothing, unless others have corrected them meanwhile.
+    """
     body = {"series": [series_body(each) for each in series]}
-    return Call("POST", "/v1/observations", to_stored_count, body=_json(body))
+    return Call(
+        "POST", "/v1/observations", to_stored_count, body=_json(body), may_resend=may_resend
+    )
 
 
 def cells_call(after: str | None) -> Call[CellPage]:

@@ -9,6 +9,8 @@ from ssl import SSLContext
 
 Token = str | Callable[[], str]
 
+DEFAULT_TIMEOUT_S = 10.0
+
 
 @dataclass(frozen=True, slots=True)
 class Connection:
@@ -16,7 +18,8 @@ class Connection:
 
     Attributes:
         base_url: Address of the service, such as `https://rancast.example/`.
-        timeout_s: Seconds that a call may take, all tries together, where it states none.
+        timeout_s: Seconds that a call may take, all tries together, where it states none; None: 10,
+            of which the server is not told.
         token: Bearer token, or what gives the newest one before each try; not shown anywhere.
         tls: Certificates, the client's own among them; None: those that the machine trusts.
         most_attempts: Tries of one call.
@@ -25,7 +28,7 @@ class Connection:
     """
 
     base_url: str
-    timeout_s: float = 10.0
+    timeout_s: float | None = None
     token: Token | None = field(default=None, repr=False)
     tls: SSLContext | None = None
     most_attempts: int = 5
@@ -36,7 +39,7 @@ class Connection:
             raise ValueError(f"expected an address with http:// or https://, got {self.base_url!r}")
         for name in ("timeout_s", "most_budget_ms"):
             value = getattr(self, name)
-            if not 0 < value < math.inf:
+            if value is not None and not 0 < value < math.inf:
                 raise ValueError(f"expected a positive {name}, got {value}")
         if self.most_attempts < 1:
             raise ValueError(f"expected at least one attempt, got {self.most_attempts}")

@@ -20,6 +20,8 @@ import json
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
 from types import MappingProxyType
 from typing import Any
 
@@ -29,7 +31,15 @@ class ClientError(Exception):
 
 
 class UnreachableError(ClientError):
-    """The server cannot be reached, or the connection broke; nothing is known of the call."""
+    """The server cannot be reached, or the connection broke; nothing is known of the call.
+
+    Attributes:
+        is_sent: Whether some of the request may have arrived.
+    """
+
+    def __init__(self, reason: str, *, is_sent: bool = True) -> None:
+        super().__init__(reason)
+        self.is_sent = is_sent
 
 
 class DeadlineExceededError(ClientError):
@@ -124,13 +134,20 @@ _KINDS: Mapping[int, type[ApiError]] = MappingProxyType(
 _DEADLINE = 504
 
 
-def error_of(status: int, retry_after: str | None, body: bytes) -> ClientError:
+def error_of(
+    status: int,
+    retry_after: str | None,
+    body: bytes,
+    date: str | None = None,
+) -> ClientError:
     """The error that an answer tells of.
 
     Args:
         status: HTTP status, which is not one of success.
         retry_after: The header of that name, None where there is none.
         body: A problem document; what is none, of a proxy for example, is told by its status.
+        date: The header of that name, from which a date in the other counts: both are the server's
+            time, which this machine's may differ from.
     """
     said = _read(body)
     problem = Problem(
@@ -138,7 +155,7 @@ def error_of(status: int, retry_after: str | None, body: bytes) -> ClientError:
         str(said.get("type", "unknown")).rpartition(":")[2],
         str(said.get("detail", "no problem document")),
         _faults(said),
-        _seconds(retry_after),
+        _seconds(retry_after, date),
     )
     if status == _DEADLINE:
         return DeadlineExceededError(problem.detail)
@@ -166,10 +183,24 @@ def _faults(said: Mapping[str, Any]) -> tuple[Fault, ...]:
     return ()
 
 
-def _seconds(retry_after: str | None) -> float | None:
-    """The header in seconds; a date, which the service never sends, is as good as none."""
+def _seconds(retry_after: str | None, date: str | None) -> float | None:
+    """The header in seconds: a number of them, or a date (RFC 9110, section 10.2.3)."""
     try:
         seconds = float(retry_after or "")
     except ValueError:
-        return None
+        return _seconds_between(date, retry_after)
     return seconds if math.isfinite(seconds) and seconds >= 0 else None
+
+
+def _seconds_between(sooner: str | None, later: str | None) -> float | None:
+    """From one date to another, None where one is none; 0 where they are the other way round."""
+    try:
+        begin, end = (_moment(sooner), _moment(later))
+    except ValueError:
+        return None
+    return max(0.0, (end - begin).total_seconds())
+
+
+def _moment(date: str | None) -> datetime:
+    moment = parsedate_to_datetime(date or "")
+    return moment if moment.tzinfo else moment.replace(tzinfo=UTC)  # the zone -0000 says nothing

@@ -72,6 +72,9 @@ def names_of(column: str, array: pa.Array, *, optional: bool = False) -> Names:
         coded = text.dictionary_encode()
         text = coded.dictionary
     codes = _codes(coded)
+    if text.null_count:  # a dictionary may hold null as one of its values
+        is_null = np.append(_nulls(text), False)
+        codes = np.where(is_null[codes], -1, codes)
     if not optional:
         _refuse(column, codes < 0, "expected a name, got null")
     letters = pc.utf8_length(text).to_numpy(zero_copy_only=False)
@@ -119,7 +122,7 @@ def instants_ms(column: str, array: pa.Array) -> NDArray[np.int64]:
     ticks = array.view(pa.int64()).to_numpy(zero_copy_only=False)
     if array.type.unit == "s":
         # Clipped, so that what is far outside stays there and does not overflow.
-        return np.asarray(np.clip(ticks, -1, LATEST_MS) * 1000, dtype=np.int64)
+        return np.asarray(np.clip(ticks, -LATEST_MS, LATEST_MS) * 1000, dtype=np.int64)
     return np.asarray(ticks // _TICKS[array.type.unit], dtype=np.int64)
 
 

@@ -10,7 +10,6 @@ from __future__ import annotations
 import struct
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
 
 import pyarrow as pa
 
@@ -21,9 +20,13 @@ ARROW_MEDIA_TYPE = "application/vnd.apache.arrow.stream"
 _MOST_COLUMNS = 32
 _MOST_MESSAGES = 10_000
 # Numbers of fields in the tables of Arrow's format/Message.fbs.
+_MESSAGE_VERSION = 0
 _MESSAGE_HEADER = 2
+_MESSAGE_METADATA = 4
 _BATCH_COMPRESSION = 3
 _DICTIONARY_BATCH = 1
+# Since Arrow 1.0; before it, compression of buffers had another place.
+_VERSION_5 = 4
 
 
 def read_stream(body: bytes, most_rows: int) -> pa.Table:
@@ -70,27 +73,41 @@ def _check_messages(body: bytes) -> None:
             raise MalformedBodyError(
                 f"expected a schema, dictionaries and record batches, got a {message.type}"
             )
-        if message.type != "schema" and _has_compressed_buffers(message):
-            raise MalformedBodyError(
-                "expected record batches without compression of their own; compress the whole "
-                "body and name the coding in Content-Encoding"
-            )
+        try:
+            _check_metadata(message.type, memoryview(message.metadata))
+        except struct.error as error:
+            raise MalformedBodyError(f"expected an Arrow IPC stream: {error}") from error
 
 
-def _has_compressed_buffers(message: Any) -> bool:
-    """Whether a batch states a compression of its buffers; pyarrow has no way to ask.
+def _check_metadata(kind: str, metadata: memoryview) -> None:
+    """Refuse buffers with a compression of their own; pyarrow has no way to ask for it.
 
-    Its metadata is a FlatBuffer, whose offsets pyarrow has checked when it opened the message.
+    A message's metadata are a FlatBuffer, whose offsets pyarrow has checked when it opened it.
+    Messages before version 5 may state the compression among their custom metadata, which pyarrow
+    obeys, so neither is read.
     """
-    metadata = memoryview(message.metadata)
-    try:
-        (root,) = struct.unpack_from("<I", metadata, 0)
-        batch = _table_at(metadata, _field(metadata, root, _MESSAGE_HEADER))
-        if message.type == "dictionary":
-            batch = _table_at(metadata, _field(metadata, batch, _DICTIONARY_BATCH))
-        return _field(metadata, batch, _BATCH_COMPRESSION) != 0
-    except struct.error as error:
-        raise MalformedBodyError(f"expected an Arrow IPC stream: {error}") from error
+    (root,) = struct.unpack_from("<I", metadata, 0)
+    place = _field(metadata, root, _MESSAGE_VERSION)
+    (version,) = struct.unpack_from("<h", metadata, place) if place else (0,)
+    if version != _VERSION_5:
+        raise MalformedBodyError(
+            f"expected messages of Arrow's metadata version 5, got {version + 1}; write the stream "
+            "with Arrow 1.0 or later"
+        )
+    if kind == "schema":
+        return
+    if _field(metadata, root, _MESSAGE_METADATA):
+        raise MalformedBodyError(
+            "expected record batches without custom metadata; what is asked stands in the schema's"
+        )
+    batch = _table_at(metadata, _field(metadata, root, _MESSAGE_HEADER))
+    if kind == "dictionary":
+        batch = _table_at(metadata, _field(metadata, batch, _DICTIONARY_BATCH))
+    if _field(metadata, batch, _BATCH_COMPRESSION):
+        raise MalformedBodyError(
+            "expected record batches without compression of their own; compress the whole body and "
+            "name the coding in Content-Encoding"
+        )
 
 
 def _field(metadata: memoryview, table: int, number: int) -> int:

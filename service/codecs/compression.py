@@ -22,8 +22,9 @@ _GZIP_WINDOW = 31  # zlib's own number for: the largest window, and gzip's head 
 # What a sender's frame may make us remember: 8 MiB, which every decoder has to grant (RFC 8878,
 # section 3.1.1.1.2).
 _ZSTD_WINDOW_LOG = 23
-# Streams that stand one behind another; each costs time even where nothing is in it.
-_MOST_STREAMS = 10_000
+# Streams that stand one behind another; each costs time even where nothing is in it. Tools that
+# compress block by block begin one for every 64 KiB and more.
+_MOST_STREAMS = 2048
 
 
 class _Stream(Protocol):
@@ -107,8 +108,17 @@ class Decompressor:
         self._is_hungry = True
         self._is_through = False
 
-    def read(self, most: int) -> bytes:
-        """The next bytes, `most` at the most; less only at the end.
+    @property
+    def is_through(self) -> bool:
+        """Whether all of it was read, and its end was seen."""
+        return self._is_through
+
+    def read(self, most: int, *, most_streams: int = _MOST_STREAMS) -> bytes:
+        """The next bytes, `most` at the most; less only at the end, or of the last of some streams.
+
+        Args:
+            most: Bytes to read.
+            most_streams: Stop before a further stream begins, counted from the body's beginning.
 
         Raises:
             MalformedBodyError: The body is not of its encoding, damaged or cut off.
@@ -117,6 +127,9 @@ class Decompressor:
         room = most
         try:
             while room and not self._is_through:
+                if self._stream.eof and self._streams == most_streams < _MOST_STREAMS:
+                    self._is_through = not self._has_more()
+                    break
                 parts.append(self._next_part(room))
                 room -= len(parts[-1])
         except (zlib.error, ZstdError) as error:
@@ -140,6 +153,9 @@ class Decompressor:
             raise MalformedBodyError(f"expected a whole {self._encoding} body, but it is cut off")
         self._is_hungry = len(part) < most
         return part
+
+    def _has_more(self) -> bool:
+        return bool(self._stream.unused_data) or self._given < len(self._body)
 
     def _next_slice(self) -> bytes:
         data = bytes(self._body[self._given : self._given + _SLICE_BYTES])

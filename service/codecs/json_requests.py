@@ -1,23 +1,22 @@
 """From the JSON text of a body to a checked model.
 
 The good case is quick: lists of samples are read by C++ and the little that is left by pydantic.
-Whatever is in doubt there is read again by pydantic alone, which is the only one that words errors,
-so that both ways accept and refuse the same.
+Where a list is in doubt, the whole is read by pydantic alone, so that both ways accept and refuse
+the same. Either way the memory that a body takes is bounded before it is read.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TypeVar
 
 from pydantic import BaseModel, ValidationError
 
-from service.codecs.cutting import cut_samples
-from service.errors import InvalidRequestError, MalformedBodyError, TooLargeError
+from service.codecs.cutting import OF_SERIES, cut_samples
+from service.codecs.structure import check_lists, check_parts
+from service.errors import InvalidRequestError, MalformedBodyError
 from service.faults import faults_of
 from service.schemas import CutLists
-
-# An object takes some hundred times the two bytes of its braces while it is parsed.
-_MOST_OBJECTS = 1_000_000
 
 Body = TypeVar("Body", bound=BaseModel)
 
@@ -29,16 +28,38 @@ def decode_histories(text: bytes, model: type[Body]) -> Body:
 
     Raises:
         MalformedBodyError: It is not JSON.
-        TooLargeError: It has more than a million objects.
+        TooLargeError: It has too much structure.
         InvalidRequestError: It is JSON of another shape.
     """
-    cut = cut_samples(text)
-    if cut is not None and cut.lists:
-        try:
-            return model.model_validate_json(cut.skeleton, context=CutLists(cut.lists))
-        except ValidationError:
-            pass  # is worded from the whole text, which has other lines and columns
-    return decode_json(text, model)
+    return decode_cut(text, model, (OF_SERIES,))
+
+
+def decode_cut(text: bytes, model: type[Body], places: Sequence[str]) -> Body:
+    """Read and check a body whose lists of samples stand at these places and no others.
+
+    May be called from any thread.
+
+    Args:
+        text: The body.
+        model: What it should be; its validators find the lists in the context `CutLists`.
+        places: See `cut_samples`.
+
+    Raises:
+        MalformedBodyError: It is not JSON.
+        TooLargeError: It has too much structure.
+        InvalidRequestError: It is JSON of another shape.
+    """
+    cut = cut_samples(text, places)
+    if cut is None:
+        return decode_json(text, model)
+    check_parts(cut.skeleton, len(text))
+    try:
+        return model.model_validate_json(cut.skeleton, context=CutLists(cut.lists, cut.whole))
+    except ValidationError as error:
+        complaint = error
+    if _is_no_json(complaint):
+        return decode_json(text, model)  # the whole text has other lines and columns
+    raise _refusal(complaint, text)
 
 
 def decode_json(text: bytes, model: type[Body]) -> Body:
@@ -46,27 +67,28 @@ def decode_json(text: bytes, model: type[Body]) -> Body:
 
     Raises:
         MalformedBodyError: It is not JSON.
-        TooLargeError: It has more than a million objects.
+        TooLargeError: It has too much structure.
         InvalidRequestError: It is JSON of another shape.
     """
-    if text.count(b"{") > _MOST_OBJECTS:
-        raise TooLargeError(
-            f"expected at most {_MOST_OBJECTS} objects in one body, got more; divide them over "
-            "several"
-        )
+    check_lists(text)
     try:
         return model.model_validate_json(text)
     except ValidationError as error:
-        broken = _break_in(error)
-        first, *others = faults_of(error, text)
-    if broken is not None:
-        raise MalformedBodyError(f"expected JSON: {broken}")
-    raise InvalidRequestError(first.path, first.reason, tuple(others))
+        complaint = error
+    if _is_no_json(complaint):
+        (only,) = complaint.errors(include_url=False, include_input=False)
+        raise MalformedBodyError(f"expected JSON: {only['ctx']['error']}")
+    raise _refusal(complaint, text)
 
 
-def _break_in(error: ValidationError) -> str | None:
-    """Where a text breaks that is not JSON, None where it is; this is never one error of many."""
-    if error.error_count() > 1:
-        return None
-    (only,) = error.errors(include_url=False, include_input=False)
-    return str(only["ctx"]["error"]) if only["type"] == "json_invalid" else None
+def _is_no_json(complaint: ValidationError) -> bool:
+    if complaint.error_count() != 1:
+        return False
+    (only,) = complaint.errors(include_url=False, include_input=False)
+    return only["type"] == "json_invalid"
+
+
+def _refusal(complaint: ValidationError, text: bytes) -> InvalidRequestError:
+    """What is wrong with a body, in words."""
+    first, *others = faults_of(complaint, text)
+    return InvalidRequestError(first.path, first.reason, tuple(others))

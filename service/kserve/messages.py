@@ -2,9 +2,28 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Annotated, Any
 
-from pydantic import BaseModel, ConfigDict, FailFast, Field
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    FailFast,
+    Field,
+    GetCoreSchemaHandler,
+    GetJsonSchemaHandler,
+    ValidationInfo,
+)
+from pydantic.json_schema import JsonSchemaValue
+from pydantic_core import CoreSchema
+from pydantic_core.core_schema import with_info_after_validator_function
+
+from service.schemas import CutLists
+
+OF_INPUTS = "8{[{data"
+"""Where the numbers of tensors stand in a request; see `service.codecs.cutting`."""
 
 _MOST_DIMENSIONS = 8
 _LONGEST = 2**31 - 1
@@ -13,7 +32,41 @@ _MOST_OUTPUTS = 64
 
 class _Shape(BaseModel):
     # Clients send members of their own, such as the model's name, that the protocol does not know.
-    model_config = ConfigDict(strict=True, extra="ignore", frozen=True)
+    model_config = ConfigDict(
+        strict=True, extra="ignore", frozen=True, arbitrary_types_allowed=True
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Numbers:
+    """The data of a tensor that were cut out of the text.
+
+    Attributes:
+        values: Numbers in the shape that their lists have; NaN for null.
+        is_whole: Whether all of them are whole numbers that float64 holds exactly.
+    """
+
+    values: NDArray[np.float64]
+    is_whole: bool
+
+
+class _AsNumbers:
+    def __get_pydantic_core_schema__(
+        self, _source: Any, handler: GetCoreSchemaHandler
+    ) -> CoreSchema:
+        return with_info_after_validator_function(_to_numbers, handler.generate_schema(list[Any]))
+
+    def __get_pydantic_json_schema__(
+        self, schema: CoreSchema, handler: GetJsonSchemaHandler
+    ) -> JsonSchemaValue:
+        return handler(schema)
+
+
+def _to_numbers(data: list[Any], info: ValidationInfo[CutLists | None]) -> list[Any] | Numbers:
+    # What was left where it stood begins with a text.
+    if info.context is None or not data or type(data[0]) is not int:
+        return data
+    return Numbers(info.context.lists[data[0]], info.context.whole[data[0]])
 
 
 class InferInput(_Shape):
@@ -27,10 +80,10 @@ class InferInput(_Shape):
     parameters: dict[str, Any] | None = Field(
         None, description="binary_data_size: bytes of the data that follow the JSON."
     )
-    data: list[Any] | None = Field(
+    data: Annotated[list[Any] | Numbers, _AsNumbers()] | None = Field(
         None,
         description="Flat or nested as the shape says; null where nothing is known.",
-        examples=[[[[12.0, None, 15.5], [3.0, 4.0, 4.0]]]],
+        examples=[[12.0, None, 15.5, 3.0, 4.0, 4.0]],
     )
 
 
@@ -46,10 +99,35 @@ class InferRequestedOutput(_Shape):
 class InferRequest(_Shape):
     """Tensors, and what to make of them."""
 
+    model_config = ConfigDict(
+        json_schema_extra={
+            "examples": [
+                {
+                    "inputs": [
+                        {
+                            "name": "values",
+                            "datatype": "FP32",
+                            "shape": [1, 2, 3],
+                            "data": [[[12.0, None, 15.5], [3.0, 4.0, 4.0]]],
+                        },
+                        {
+                            "name": "kpi",
+                            "datatype": "BYTES",
+                            "shape": [2],
+                            "data": ["RRU.PrbTotDl", "DRB.MeanActiveUeDl"],
+                        },
+                    ],
+                    "parameters": {"horizon": 2, "quantiles": "0.1,0.5,0.9"},
+                }
+            ]
+        }
+    )
+
     id: str | None = Field(None, description="Comes back in the answer.")
     parameters: dict[str, Any] | None = Field(
         None,
-        description="horizon, quantiles (a text such as 0.1,0.5,0.9), budget_ms, step_seconds, "
+        description="horizon, quantiles (a text such as 0.1,0.5,0.9), budget_ms, minimum_rung, "
+        "priority, step_seconds, "
         "time_zone, country; binary_data_output: whether all outputs follow the JSON as bytes.",
         examples=[{"horizon": 2, "quantiles": "0.1,0.5,0.9"}],
     )

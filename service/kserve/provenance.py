@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any
+
+import orjson
 
 from model.predictor import Forecast
 from service import timestamps
@@ -34,6 +35,6 @@ def age_seconds(forecast: Forecast, now_ms: int) -> float | None:
     return None if newest_ms is None else timestamps.age_seconds(newest_ms, now_ms)
 
 
-def json_text(value: Any) -> str:
-    """Compact JSON; numbers have to be finite."""
-    return json.dumps(value, separators=(",", ":"), allow_nan=False, ensure_ascii=False)
+def json_bytes(value: Any) -> bytes:
+    """Compact JSON; arrays of numbers may be in it, contiguous, and what is not finite is null."""
+    return orjson.dumps(value, option=orjson.OPT_SERIALIZE_NUMPY)

@@ -22,11 +22,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from service.answers import to_numbers
-from service.codecs.json_requests import decode_json
+from service.codecs.json_requests import decode_cut, decode_json
 from service.errors import InvalidRequestError, MalformedBodyError
-from service.kserve.messages import InferInput, InferRequest
-from service.kserve.provenance import json_text
+from service.kserve.messages import OF_INPUTS, InferInput, InferRequest, Numbers
+from service.kserve.provenance import json_bytes
 from service.series import pointer
 
 LENGTH_HEADER = "Inference-Header-Content-Length"
@@ -43,8 +42,10 @@ NUMBERS: Mapping[str, np.dtype[Any]] = MappingProxyType(
     }
 )
 _LENGTH = struct.Struct("<I")
-# Of a number of bytes; Python itself reads no number of thousands.
-_MOST_DIGITS = 18
+# Of a header with a number of bytes; a body of more is none.
+_MOST_DIGITS = 19
+# More than any body has; shapes of no elements may say more.
+_MOST_ELEMENTS = 2**40
 
 Tensors = Mapping[str, "Tensor"]
 
@@ -56,7 +57,8 @@ class Tensor:
     Attributes:
         name: What it is called.
         datatype: Of the protocol: `FP32`, `INT64`, `BYTES` and so on.
-        values: Its numbers as float64 or int64, or its texts as objects, in its shape.
+        values: Its numbers as float64 or of its own whole type, or its texts as objects, in its
+            shape.
     """
 
     name: str
@@ -84,8 +86,19 @@ def decode(body: bytes, length_header: str | None) -> Sent:
         InvalidRequestError: A tensor does not fit its shape or type.
     """
     end = len(body) if length_header is None else _json_length(length_header, len(body))
-    request = decode_json(body[:end], InferRequest)
+    text = body[:end]
     rest = memoryview(body)[end:]
+    try:
+        return _sent(decode_cut(text, InferRequest, (OF_INPUTS,)), rest)
+    except _InDoubtError:
+        return _sent(decode_json(text, InferRequest), rest)
+
+
+class _InDoubtError(Exception):
+    """Numbers that were cut out of the text and do not fit; the whole text tells what is wrong."""
+
+
+def _sent(request: InferRequest, rest: memoryview) -> Sent:
     tensors: dict[str, Tensor] = {}
     for position, one in enumerate(request.inputs):
         if one.name in tensors:
@@ -97,7 +110,9 @@ def decode(body: bytes, length_header: str | None) -> Sent:
             raise InvalidRequestError(
                 _place(position, "data"), "expected either data or the parameter binary_data_size"
             )
-        if one.data is not None:
+        if isinstance(one.data, Numbers):
+            values = _from_numbers(position, one, one.data)
+        elif one.data is not None:
             values = _from_list(position, one, one.data)
         else:
             chunk, rest = _split(position, size, rest)
@@ -121,8 +136,8 @@ def encode(
     Returns:
         The bytes, and how many of them are the JSON where others follow.
     """
-    members = [f"{json_text(name)}:{json_text(value)}" for name, value in head.items()]
-    texts: list[str] = []
+    members = [b"%b:%b" % (json_bytes(name), json_bytes(value)) for name, value in head.items()]
+    texts: list[bytes] = []
     chunks: list[bytes] = []
     for output in outputs:
         said: dict[str, Any] = {
@@ -133,10 +148,11 @@ def encode(
         if output.name in binary:
             chunks.append(_to_bytes(output))
             said["parameters"] = {"binary_data_size": len(chunks[-1])}
-            texts.append(json_text(said))
+            texts.append(json_bytes(said))
         else:
-            texts.append(f'{json_text(said)[:-1]},"data":[{",".join(_to_texts(output))}]}}')
-    text = f'{{{",".join(members)},"outputs":[{",".join(texts)}]}}'.encode()
+            data = b",".join(_to_texts(output))
+            texts.append(b'%b,"data":[%b]}' % (json_bytes(said)[:-1], data))
+    text = b'{%b,"outputs":[%b]}' % (b",".join(members), b",".join(texts))
     return b"".join([text, *chunks]), len(text) if binary else None
 
 
@@ -154,34 +170,63 @@ def _json_length(header: str, most: int) -> int:
     return int(header)
 
 
+def _from_numbers(position: int, one: InferInput, numbers: Numbers) -> NDArray[Any]:
+    """Numbers that were cut out of the text, in the tensor's shape.
+
+    Raises:
+        _InDoubtError: They do not plainly fit.
+    """
+    values = numbers.values
+    nested = values.shape[1:]
+    if one.datatype == TEXT or values.size != prod(one.shape):
+        raise _InDoubtError
+    if nested != tuple(one.shape[1 : values.ndim]) or values.ndim > max(1, len(one.shape)):
+        raise _InDoubtError
+    if not _is_whole(position, one):
+        return values.reshape(one.shape)
+    if not numbers.is_whole:
+        raise _InDoubtError
+    _check_range(position, one, values.min(), values.max())
+    return values.astype(NUMBERS[one.datatype]).reshape(one.shape)
+
+
 def _from_list(position: int, one: InferInput, data: list[Any]) -> NDArray[Any]:
     flat = _flatten(position, one, data)
     kinds = set(map(type, flat))
     if one.datatype == TEXT:
         _check_kinds(position, one, kinds, {str}, "strings")
         return _shaped(position, one, np.array(flat, dtype=object))
-    whole = _is_whole(position, one)
-    if whole:
-        _check_kinds(position, one, kinds, {int}, "whole numbers")
-    else:
+    if not _is_whole(position, one):
         _check_kinds(position, one, kinds, {int, float, type(None)}, "numbers or null")
-    try:
-        values = np.array(flat, dtype=np.int64 if whole else np.float64)
-    except OverflowError:
-        raise InvalidRequestError(
-            _place(position, "data"), f"a number is too large for {one.datatype}"
-        ) from None
-    return _shaped(position, one, values)
+        try:
+            return _shaped(position, one, np.array(flat, dtype=np.float64))
+        except OverflowError:
+            raise InvalidRequestError(
+                _place(position, "data"), f"a number is too large for {one.datatype}"
+            ) from None
+    _check_kinds(position, one, kinds, {int}, "whole numbers")
+    if flat:
+        _check_range(position, one, min(flat), max(flat))
+    return _shaped(position, one, np.array(flat, dtype=NUMBERS[one.datatype]))
 
 
-def _shaped(position: int, one: InferInput, values: NDArray[Any]) -> NDArray[Any]:
-    """The values in their shape, of which they are known to have the number of elements."""
-    try:
-        return values.reshape(one.shape)
-    except ValueError:  # empty, but too long in its other dimensions
+def _check_range(position: int, one: InferInput, least: float, most: float) -> None:
+    bounds = np.iinfo(NUMBERS[one.datatype])
+    if least < bounds.min or most > bounds.max:
         raise InvalidRequestError(
-            _place(position, "shape"), f"expected the shape of an array, got {one.shape}"
-        ) from None
+            _place(position, "data"),
+            f"expected whole numbers of {bounds.min} to {bounds.max} in a tensor of "
+            f"{one.datatype}, got {int(least if least < bounds.min else most)}",
+        )
+
+
+def _shaped(position: int, one: InferInput, flat: NDArray[Any]) -> NDArray[Any]:
+    """Elements, as many as the shape says, in that shape."""
+    if prod(length for length in one.shape if length) > _MOST_ELEMENTS:
+        raise InvalidRequestError(
+            _place(position, "shape"), f"expected at most {_MOST_ELEMENTS} elements"
+        )
+    return flat.reshape(one.shape)
 
 
 def _flatten(position: int, one: InferInput, data: list[Any]) -> list[Any]:
@@ -249,7 +294,7 @@ def _from_bytes(position: int, one: InferInput, chunk: memoryview) -> NDArray[An
             f"{len(chunk)}",
         )
     values = _shaped(position, one, np.frombuffer(chunk, dtype=kind))
-    return values.astype(np.int64 if whole else np.float64)
+    return values if whole else values.astype(np.float64)
 
 
 def _read_texts(position: int, chunk: memoryview) -> Iterator[str]:
@@ -272,14 +317,20 @@ def _broken_text(position: int) -> InvalidRequestError:
     )
 
 
-def _to_texts(output: Tensor) -> Iterator[str]:
-    """The elements as JSON, row by row: no encoder runs for longer than one row takes."""
+def _to_texts(output: Tensor) -> Iterator[bytes]:
+    """The elements as JSON, row by row: no encoder runs for longer than one row takes.
+
+    Numbers are the shortest decimals that mean what the tensor's type holds, null where that is
+    not finite.
+    """
     if not output.values.size:
         return
-    for row in output.values if output.values.ndim > 1 else [output.values]:
+    values = output.values
+    if output.datatype != TEXT:
+        values = np.ascontiguousarray(values, dtype=NUMBERS[output.datatype])
+    for row in values if values.ndim > 1 else [values]:
         flat = row.ravel()
-        numbers = to_numbers(flat) if flat.dtype.kind == "f" else flat.tolist()
-        yield json_text(numbers)[1:-1]
+        yield json_bytes(flat if output.datatype != TEXT else flat.tolist())[1:-1]
 
 
 def _to_bytes(output: Tensor) -> bytes:

@@ -23,11 +23,11 @@ from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict, Discriminator, FailFast, Field, Tag
 
 from model.predictor import Forecast
-from service.answers import level_key, to_numbers
+from service.answers import level_key
 from service.errors import InvalidRequestError
 from service.faults import MARK
 from service.kserve.demands import DemandFields
-from service.kserve.provenance import json_text, provenance
+from service.kserve.provenance import json_bytes, provenance
 from service.kserve.rows import Rows
 from service.kserve.series import (
     Calendar,
@@ -43,6 +43,8 @@ from service.timestamps import to_ms, to_rfc3339
 
 # Evenly spaced levels from which the mean of a forecast is taken.
 _MEAN_LEVELS = 21
+OF_SERIES = ("2{[{series",)
+"""Where samples stand in a request; see `service.codecs.cutting`."""
 _SECONDS: Mapping[str, int] = MappingProxyType(
     {"second": 1, "minute": 60, "hour": 3600, "day": 86_400, "week": 604_800}
 )
@@ -159,10 +161,30 @@ class TimeseriesOptions(_Shape, DemandFields):
 class TimeseriesForecastRequest(_Shape):
     """Time series, and what to forecast of them."""
 
+    model_config = ConfigDict(
+        json_schema_extra={
+            "examples": [
+                {
+                    "model": "rancast-small",
+                    "inputs": [
+                        {
+                            "type": "univariate_time_series",
+                            "name": "RRU.PrbTotDl",
+                            "series": [12.0, None, 15.5],
+                            "frequency": "minute",
+                            "frequency_multiplier": 15,
+                            "start_timestamp": "2026-11-01T00:00:00Z",
+                        }
+                    ],
+                    "options": {"horizon": 2, "quantiles": [0.1, 0.5, 0.9]},
+                }
+            ]
+        }
+    )
+
     model: str = Field(description="Name of the model.", examples=["rancast-small"])
     inputs: Annotated[list[TimeseriesInput], FailFast()] = Field(min_length=1)
     options: TimeseriesOptions
-    metadata: dict[str, Any] | None = Field(None, description="The client's own; not read.")
 
 
 class TimeseriesForecast(BaseModel):
@@ -318,7 +340,7 @@ def response_text(
     """
     quantiles = body.options.quantiles
     outputs = (
-        json_text(
+        json_bytes(
             {
                 "type": "time_series_forecast",
                 "id": f"ts_{new_id()}",
@@ -329,7 +351,7 @@ def response_text(
         )
         for one, forecast in zip(body.inputs, forecasts, strict=True)
     )
-    head = json_text(
+    head = json_bytes(
         {
             "id": f"resp_{new_id()}",
             "created_at": now_ms // 1000,
@@ -339,15 +361,15 @@ def response_text(
             "usage": None,
         }
     )
-    return f'{head[:-1]},"outputs":[{",".join(outputs)}]}}'.encode()
+    return b'%b,"outputs":[%b]}' % (head[:-1], b",".join(outputs))
 
 
 def _content(
     one: TimeseriesInput, forecast: Forecast, quantiles: Sequence[float] | None, now_ms: int
 ) -> dict[str, Any]:
-    def listed(values: NDArray[np.float32]) -> list[Any]:  # (K, H)
-        by_step = values.T
-        return to_numbers(by_step if one.type is SeriesType.MULTIVARIATE else by_step[:, 0])
+    def listed(values: NDArray[np.float32]) -> NDArray[np.float32]:  # (K, H) to (H) or (H, K)
+        by_step = values.T if one.type is SeriesType.MULTIVARIATE else values[0]
+        return np.ascontiguousarray(by_step, dtype=np.float32)
 
     return {
         "type": one.type.value,

@@ -21,7 +21,6 @@ from typing import Annotated, Any
 import numpy as np
 from numpy.typing import NDArray
 from pydantic import (
-    AwareDatetime,
     BaseModel,
     ConfigDict,
     Discriminator,
@@ -31,10 +30,11 @@ from pydantic import (
 )
 
 from model.predictor import Forecast
-from service.answers import level_key, seconds, to_numbers
+from service.answers import level_key, seconds
+from service.codecs.cutting import OF_SERIES
 from service.faults import MARK
 from service.kserve.demands import DemandFields
-from service.kserve.provenance import json_text, provenance
+from service.kserve.provenance import json_bytes, provenance
 from service.kserve.rows import Rows
 from service.kserve.series import (
     DEFAULT_STEP_SECONDS,
@@ -48,6 +48,7 @@ from service.schemas import (
     MAX_KPIS,
     MAX_LEVELS,
     MAX_STEP_SECONDS,
+    Moment,
     Name,
     Samples,
     Series,
@@ -56,6 +57,8 @@ from service.series import NamedWindow, pointer
 from service.timestamps import to_ms, to_rfc3339
 
 MEDIAN = 0.5
+OF_INSTANCES = (OF_SERIES, "2{[")
+"""Where samples stand in a request: in the KPIs of series, and as rows or numbers."""
 
 
 def _form(instance: Any) -> str:
@@ -107,7 +110,7 @@ class PredictParameters(_Shape, DemandFields):
     step_seconds: float | None = Field(
         None, gt=0, le=MAX_STEP_SECONDS, description="Length of a step of rows or numbers; 900."
     )
-    start: AwareDatetime | None = Field(
+    start: Moment | None = Field(
         None,
         description="Begin of the first step of rows or numbers; without it the last one ends now.",
     )
@@ -119,6 +122,17 @@ class PredictParameters(_Shape, DemandFields):
 
 class PredictRequest(_Shape):
     """Histories, and what to forecast from them."""
+
+    model_config = ConfigDict(
+        json_schema_extra={
+            "examples": [
+                {
+                    "instances": [[[2.56, 2.56], [2.61, None], [2.70, 2.44]]],
+                    "parameters": {"horizon": 2, "kpis": ["DRB.UEThpDl", "DRB.UEThpUl"]},
+                }
+            ]
+        }
+    )
 
     signature_name: str | None = Field(
         None, description="Of clients that talk to TensorFlow Serving; says nothing here."
@@ -232,10 +246,11 @@ def place_of(body: PredictRequest, where: Callable[[str], str], position: int, r
     """
     if isinstance(body.instances[position], Series):
         return pointer("instances", position) + rest
-    field = rest.removeprefix("/")
-    return (
-        where(field) if field in PredictParameters.model_fields else pointer("instances", position)
-    )
+    field, *inside = rest.removeprefix("/").split("/")
+    # The name of a KPI is a parameter; its samples, and how many there are, are the instance's.
+    if field not in PredictParameters.model_fields or (field == "kpis" and len(inside) != 1):
+        return pointer("instances", position)
+    return where(field)
 
 
 def predictions_text(
@@ -255,21 +270,21 @@ def predictions_text(
         now_ms: The time of the answer.
     """
     texts = (
-        json_text(
+        json_bytes(
             _of_series(forecast, window.spell(forecast.kpis), shape, now_ms)
             if isinstance(instance, Series)
             else _of_array(forecast, shape, flat=instance.ndim == 1)
         )
         for instance, forecast, window in zip(body.instances, forecasts, named, strict=True)
     )
-    return f'{{"predictions":[{",".join(texts)}]}}'.encode()
+    return b'{"predictions":[%b]}' % b",".join(texts)
 
 
 def _of_series(
     forecast: Forecast, names: Sequence[str], shape: Shape, now_ms: int
 ) -> dict[str, Any]:
-    def at(level: float) -> dict[str, list[Any]]:
-        return dict(zip(names, to_numbers(_quantile(forecast, level)), strict=True))
+    def at(level: float) -> dict[str, Any]:
+        return dict(zip(names, _quantile(forecast, level), strict=True))
 
     by_level = {level: at(level) for level in shape.levels}
     return {
@@ -287,9 +302,9 @@ def _of_series(
 
 def _of_array(forecast: Forecast, shape: Shape, *, flat: bool) -> Any:
     def at(level: float) -> Any:
-        values = _quantile(forecast, level).T  # (H, K)
-        numbers = to_numbers(values[:, 0] if flat else values)
-        return numbers[0] if shape.horizon is None else numbers
+        values = _quantile(forecast, level)  # (K, H)
+        steps = values[0] if flat else np.ascontiguousarray(values.T)  # (H) or (H, K)
+        return steps[0] if shape.horizon is None else steps
 
     if shape.quantiles is None:
         return at(MEDIAN)
@@ -300,4 +315,5 @@ def _of_array(forecast: Forecast, shape: Shape, *, flat: bool) -> Any:
 
 
 def _quantile(forecast: Forecast, level: float) -> NDArray[np.float32]:
-    return forecast.values[:, :, forecast.levels.index(level)]  # (K, H)
+    values = forecast.values[:, :, forecast.levels.index(level)]  # (K, H)
+    return np.ascontiguousarray(values, dtype=np.float32)

@@ -10,12 +10,13 @@ from fastapi.responses import Response
 
 from service.bodies import JSON_MEDIA_TYPE, read_decoded
 from service.checks import check_horizon, check_levels
-from service.codecs.json_requests import decode_json
+from service.codecs.json_requests import decode_cut
 from service.container import services_of
 from service.demands import ask_of
 from service.forecasting import forecast_windows, write_answer
 from service.kserve.series import windows_of
 from service.kserve.timeseries import (
+    OF_SERIES,
     TimeseriesForecastRequest,
     TimeseriesForecastResponse,
     mean_levels,
@@ -58,7 +59,10 @@ async def timeseries_forecast(request: Request) -> Response:
     running = services.require()
     with services.room.visit() as visit:
         body = await read_decoded(
-            request, services, visit, partial(decode_json, model=TimeseriesForecastRequest)
+            request,
+            services,
+            visit,
+            partial(decode_cut, model=TimeseriesForecastRequest, places=OF_SERIES),
         )
         chosen = running.models.choose(ModelReference(body.model))
         predictor = chosen.predictor

@@ -12,7 +12,7 @@ from pydantic import ConfigDict, Field
 
 from service.bodies import JSON_MEDIA_TYPE, read_decoded
 from service.checks import check_horizon, check_levels, parse_levels
-from service.codecs.json_requests import decode_json
+from service.codecs.json_requests import decode_cut
 from service.container import services_of
 from service.demands import ask_of, check_door
 from service.errors import NotReadyError
@@ -20,6 +20,7 @@ from service.forecasting import forecast_windows, write_answer
 from service.kserve.demands import DemandFields
 from service.kserve.series import windows_of
 from service.kserve.v1 import (
+    OF_INSTANCES,
     ModelReadiness,
     PredictParameters,
     PredictRequest,
@@ -110,7 +111,10 @@ async def predict(
     check_door(request, services, chosen)
     with services.room.visit() as visit:
         body = await read_decoded(
-            request, services, visit, partial(decode_json, model=PredictRequest)
+            request,
+            services,
+            visit,
+            partial(decode_cut, model=PredictRequest, places=OF_INSTANCES),
         )
         parameters, where = _merged(body, query)
         predictor = chosen.predictor
@@ -142,6 +146,8 @@ def _merged(
     }
 
     def where(name: str) -> str:
-        return f"query:{name}" if name in in_query else pointer("parameters", name)
+        if name not in in_query:
+            return pointer("parameters", name)
+        return "query:kpi" if name == "kpis" else f"query:{name}"
 
     return body.parameters.model_copy(update=in_query), where

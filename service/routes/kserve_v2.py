@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import partial
 from http import HTTPStatus
-from typing import Annotated
+from typing import Annotated, Any
 from uuid import uuid4
 
 from fastapi import APIRouter, Header, Request
@@ -44,6 +44,26 @@ _INFER_BODY = {
         "content": {
             JSON_MEDIA_TYPE: {"schema": {"$ref": "#/components/schemas/InferRequest"}},
             BINARY_MEDIA_TYPE: {"schema": {"type": "string", "format": "binary"}},
+        },
+    }
+}
+_INFER_ANSWERS: dict[int | str, dict[str, Any]] = {
+    200: {
+        "content": {
+            BINARY_MEDIA_TYPE: {
+                "schema": {
+                    "type": "string",
+                    "format": "binary",
+                    "description": "JSON as without the binary extension, and then the bytes of "
+                    "those tensors that were asked for as such.",
+                }
+            }
+        },
+        "headers": {
+            LENGTH_HEADER: {
+                "description": "Bytes of the JSON, where the bytes of tensors follow it.",
+                "schema": {"type": "integer", "minimum": 0},
+            }
         },
     }
 }
@@ -195,7 +215,7 @@ def _readiness(request: Request, model: str, version: str | None) -> ModelReadin
     summary="Forecast tensors",
     description=_INFER_TEXT,
     response_model=InferResponse,
-    responses=_INFER_ERRORS,
+    responses=_INFER_ANSWERS | _INFER_ERRORS,
     openapi_extra=_INFER_BODY | demand_headers(),
 )
 async def infer(
@@ -212,7 +232,7 @@ async def infer(
     summary="Forecast tensors with a version of a model",
     description=_INFER_TEXT,
     response_model=InferResponse,
-    responses=_INFER_ERRORS,
+    responses=_INFER_ANSWERS | _INFER_ERRORS,
     openapi_extra=_INFER_BODY | demand_headers(),
 )
 async def version_infer(

@@ -1,5 +1,7 @@
 // The API's page: renders /openapi.json, so that it needs nothing from elsewhere.
 
+import { refName, sample } from "./sample.js";
+
 const GROUPS = {
   forecast: "Forecasts",
   store: "Stored cells",
@@ -50,8 +52,11 @@ function route(path, method, operation) {
     content.append(make("h3", "Parameters"), parameters(operation.parameters));
   }
   if (operation.requestBody) {
-    const schema = operation.requestBody.content["application/json"].schema;
-    content.append(make("h3", "Body"), reference(schema), example(schema));
+    content.append(make("h3", "Body"), make("p", operation.requestBody.description ?? ""));
+    for (const [media, { schema }] of Object.entries(operation.requestBody.content)) {
+      content.append(form(media, schema));
+      if (schema.$ref) content.append(example(schema));
+    }
   }
   content.append(make("h3", "Answers"), answers(operation.responses));
   panel.append(summary, content);
@@ -74,8 +79,10 @@ function answers(responses) {
   return table(
     ["Status", "Meaning", "Content"],
     Object.entries(responses).map(([status, response]) => {
-      const [media, content] = Object.entries(response.content ?? {})[0] ?? [];
-      return [status, response.description, content ? reference(content.schema, media) : ""];
+      const forms = Object.entries(response.content ?? {});
+      const host = document.createElement("span");
+      host.append(...forms.map(([media, { schema }]) => form(media, schema)));
+      return [status, response.description, host];
     }),
   );
 }
@@ -103,31 +110,21 @@ function showBodies() {
   }
 }
 
-function example(schema) {
-  return make("pre", JSON.stringify(sample(schema), null, 2));
+// One of the forms of a body or an answer: its media type, and what it is.
+function form(media, schema) {
+  const host = make("p", "");
+  host.append(code(media), " ", schema.$ref ? reference(schema) : (schema.description ?? ""));
+  return host;
 }
 
-// An instance that satisfies the schema, from its own examples and defaults where it has them.
-function sample(schema, depth = 0) {
-  if (depth > 8) return null;
-  if (schema.$ref) return sample(documentation.components.schemas[refName(schema)], depth + 1);
-  if (schema.examples?.length) return schema.examples[0];
-  if (schema.default !== undefined && schema.default !== null) return schema.default;
-  if (schema.anyOf) return sample(schema.anyOf[0], depth + 1);
-  if (schema.type === "array") return schema.minItems ? [sample(schema.items, depth + 1)] : [];
-  if (schema.type === "object") {
-    return Object.fromEntries(
-      Object.entries(schema.properties ?? {})
-        .filter(([field]) => schema.required?.includes(field))
-        .map(([field, one]) => [field, sample(one, depth + 1)]),
-    );
-  }
-  return { string: "", number: 0, integer: 0, boolean: false }[schema.type] ?? null;
+function example(schema) {
+  return make("pre", JSON.stringify(sample(schema, documentation.components.schemas), null, 2));
 }
 
 function type(schema) {
   if (schema.$ref) return reference(schema);
-  if (schema.anyOf) return joined(schema.anyOf.map(type), " or ");
+  const choices = schema.oneOf ?? schema.anyOf;
+  if (choices) return joined(choices.map(type), " or ");
   if (schema.type === "array" && schema.items) return joined(["list of ", type(schema.items)], "");
   if (schema.type === "object" && typeof schema.additionalProperties === "object") {
     return joined(["map to ", type(schema.additionalProperties)], "");
@@ -135,15 +132,10 @@ function type(schema) {
   return schema.format ? `${schema.type} (${schema.format})` : (schema.type ?? "any");
 }
 
-function reference(schema, media = "") {
-  if (!schema?.$ref) return media || type(schema ?? {});
+function reference(schema) {
   const link = make("a", refName(schema));
   link.href = `#${refName(schema)}`;
   return link;
-}
-
-function refName(schema) {
-  return schema.$ref.split("/").at(-1);
 }
 
 function joined(parts, separator) {

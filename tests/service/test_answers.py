@@ -11,7 +11,7 @@ from hypothesis.extra import numpy as hnp
 
 from kpi.window import KpiWindow
 from model.predictor import Forecast
-from service.answers import forecast_answer, level_key, samples_answer, seconds, to_numbers
+from service.answers import forecast_answer, level_key, samples_answer, seconds
 from service.schemas import ForecastResponse, SamplesResponse
 from tests.service.fakes import IDENTITY, NOON_MS, RepeatLast
 
@@ -92,24 +92,6 @@ def test_a_level_is_keyed_by_its_shortest_decimal(level, key):
 @given(st.floats(0.0001, 0.9999))
 def test_a_levels_key_means_the_level(level):
     assert float(level_key(level)) == level
-
-
-@given(hnp.arrays(np.float32, hnp.array_shapes(min_dims=1, max_dims=3, max_side=4)))
-def test_numbers_are_those_of_the_array_to_seven_digits_and_null_where_not_finite(values):
-    numbers = np.array(to_numbers(values), dtype=np.float64)
-    finite = np.isfinite(values)
-    np.testing.assert_allclose(numbers[finite], values[finite].astype(np.float64), rtol=1e-6)
-    assert np.isnan(numbers[~finite]).all()
-
-
-@given(hnp.arrays(np.float32, 20, elements=st.floats(-1e6, 1e6, width=32)))
-def test_shortening_keeps_values_in_order(values):
-    ordered = np.sort(values)
-    assert (np.diff(to_numbers(ordered)) >= 0).all()
-
-
-def test_a_float32_is_written_without_its_rounding_error():
-    assert to_numbers(np.array([12.1, 0.3], dtype=np.float32)) == [12.1, 0.3]
 
 
 def test_whole_seconds_have_no_fraction():

@@ -16,9 +16,16 @@ from fastapi import Request
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from service.bodies import _read_bounded, read_decoded
+from service.bodies import JSON_MEDIA_TYPE as JSON
+from service.bodies import _decompressed, _read_bounded, read_decoded
 from service.codecs.json_requests import decode_histories
-from service.errors import ClientGoneError, InvalidRequestError, MalformedBodyError, RequestError
+from service.errors import (
+    ClientGoneError,
+    InvalidRequestError,
+    MalformedBodyError,
+    RequestError,
+    TooLargeError,
+)
 from service.room import SMALL_BYTES, BodyRoom
 from service.schemas import ForecastRequest
 from service.series import SeriesLimits, to_windows
@@ -96,7 +103,7 @@ def counting_turns() -> Iterator[Callable[[], int]]:
 
 
 def test_other_threads_get_their_turn_while_pydantic_decodes_a_large_body(monkeypatch):
-    monkeypatch.setattr("service.codecs.json_requests.cut_samples", lambda _: None)
+    monkeypatch.setattr("service.codecs.json_requests.cut_samples", lambda *_: None)
     many = [series(cell=f"c{i}", kpis={"A": [0.5] * 4000}) for i in range(200)]
     body = json.dumps(forecast_request(series=many)).encode()
     with counting_turns() as turns:
@@ -178,3 +185,53 @@ async def test_a_small_body_that_unpacks_into_a_larger_one_takes_its_room():
         with client.services.room.visit() as visit:
             await read_decoded(Request(scope, receive), client.services, visit, bytes)
             assert client.services.room.taken_bytes == SMALL_BYTES // 2 + len(sent)
+
+
+@pytest.mark.parametrize(
+    ("body", "is_aside"),
+    [
+        (json.dumps(forecast_request()).encode(), False),
+        (json.dumps(forecast_request(x=[{}] * 3000)).encode(), True),
+        (json.dumps(forecast_request()).encode() + b" " * 100_000, True),
+    ],
+    ids=["small", "many lists", "long"],
+)
+async def test_a_body_that_may_take_long_is_decoded_beside_the_loop(monkeypatch, body, is_aside):
+    threads = []
+
+    def spy(text: bytes, model: Any) -> Any:
+        threads.append(threading.current_thread())
+        return decode_histories(text, model)
+
+    monkeypatch.setattr("service.codecs.requests.decode_histories", spy)
+    async with serving() as client:
+        await client.http.post("/v1/forecast", content=body, headers={"content-type": JSON})
+    assert [one is not threading.current_thread() for one in threads] == [is_aside]
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("streams", [1, 2])
+async def test_a_second_stream_is_decompressed_beside_the_loop(monkeypatch, streams):
+    aside = []
+    to_thread = asyncio.to_thread
+
+    async def spy(function: Any, *arguments: Any) -> Any:
+        aside.append(function)
+        return await to_thread(function, *arguments)
+
+    monkeypatch.setattr("service.bodies.asyncio.to_thread", spy)
+    body = b"".join(gzip.compress(part) for part in (b"{}", b" ")[:streams])
+    with BodyRoom(10 * SMALL_BYTES).visit() as visit:
+        unpacked = b"".join(await _decompressed("gzip", [body], 1000, visit))
+    assert unpacked == b"{} "[: 1 + streams]
+    assert bool(aside) == (streams > 1)
+
+
+@pytest.mark.anyio
+async def test_a_length_of_thousands_of_digits_is_too_large():
+    async def receive() -> dict[str, Any]:
+        return {"type": "http.request", "body": b""}
+
+    request = Request({"type": "http", "headers": [(b"content-length", b"9" * 5000)]}, receive)
+    with pytest.raises(TooLargeError), BodyRoom(SMALL_BYTES).visit() as visit:
+        await _read_bounded(request, SMALL_BYTES, visit)

@@ -1,16 +1,20 @@
-"""The examples of the pages on protocols and on the client run, and get what the pages promise."""
+"""The examples of the pages run, and get what the pages promise."""
 
 from __future__ import annotations
 
 import json
 import re
 import shlex
+import shutil
+import subprocess
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import httpx
 import pytest
 
+import service
 from model.predictor import ModelIdentity
 from service.settings import Settings
 from tests.service.fakes import RepeatLast
@@ -105,3 +109,69 @@ def test_the_pages_name_every_route_of_a_protocol_and_every_error_of_the_client(
     for name in client.__all__:
         if name.endswith("Error") and name != "ClientError":
             assert f"`{name}`" in page
+
+
+STATIC = Path(service.__file__).parent / "static"
+SAMPLES = """
+import {{ sample }} from {module};
+const {{ schemas }} = JSON.parse(await new Promise((done) => {{
+  let text = "";
+  process.stdin.on("data", (part) => {{ text += part; }}).on("end", () => done(text));
+}})).components;
+const made = Object.entries(schemas).map(([name, schema]) => [name, sample(schema, schemas)]);
+console.log(JSON.stringify(Object.fromEntries(made)));
+"""
+
+
+def bodies_of(document: Any) -> dict[str, str]:
+    """Schema of the JSON body by path, of every operation that has one."""
+    found: dict[str, str] = {}
+    for path, operations in document["paths"].items():
+        for method, operation in operations.items():
+            forms = operation.get("requestBody", {}).get("content", {})
+            if method == "post" and "application/json" in forms:
+                found[path] = forms["application/json"]["schema"]["$ref"].rpartition("/")[2]
+    return found
+
+
+def test_the_samples_that_the_page_of_the_api_shows_are_answered(server, tmp_path):
+    node = shutil.which("node")
+    if node is None:
+        pytest.skip("there is no node to run the page's script")
+    document = server.app.openapi()
+    module = tmp_path / "sample.mjs"  # by this name node takes it for a module, as the page does
+    shutil.copyfile(STATIC / "sample.js", module)
+    script = SAMPLES.format(module=json.dumps(module.as_uri()))
+    done = subprocess.run(
+        [node, "--input-type=module", "--eval", script],
+        input=json.dumps(document),
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
+    )
+    assert done.returncode == 0, done.stderr
+    samples = json.loads(done.stdout)
+    bodies = bodies_of(document)
+    assert len(bodies) >= 6
+    for path, name in bodies.items():
+        address = path.replace("{model}", "rancast-small").replace("{version}", "1.0.0")
+        answer = httpx.post(f"{server.url}{address}", json=samples[name], timeout=30)
+        assert answer.status_code == 200, (path, samples[name], answer.text)
+
+
+def test_the_examples_of_the_protocols_in_the_document_are_answered(server):
+    document = server.app.openapi()
+    for path, name in bodies_of(document).items():
+        for example in document["components"]["schemas"][name].get("examples", ()):
+            address = path.replace("{model}", "rancast-small").replace("{version}", "1.0.0")
+            answer = httpx.post(f"{server.url}{address}", json=example, timeout=30)
+            assert answer.status_code == 200, answer.text
+    for name in ("PredictRequest", "InferRequest", "TimeseriesForecastRequest"):
+        assert document["components"]["schemas"][name]["examples"]
+
+
+def test_the_page_of_the_api_takes_its_samples_from_there():
+    page = (STATIC / "docs.js").read_text(encoding="utf-8")
+    assert 'import { refName, sample } from "./sample.js";' in page
+    assert "requestBody.content)" in page  # every media type, not JSON alone

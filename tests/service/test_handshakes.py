@@ -34,7 +34,7 @@ def loop(request, monkeypatch):
     monkeypatch.setattr(
         uvicorn,
         "Config",
-        lambda *args, **options: kept(*args, loop=request.param, **options),
+        lambda *args, **options: kept(*args, **{**options, "loop": request.param}),
     )
 
 

@@ -168,3 +168,42 @@ def test_an_instance_in_the_document_is_a_series_rows_or_numbers(document):
     assert series == {"$ref": "#/components/schemas/Series"}
     assert rows["items"]["type"] == "array"
     assert numbers["items"]["anyOf"] == [{"type": "number"}, {"type": "null"}]
+
+
+FORECASTS = (
+    ("post", "/v1/forecast"),
+    ("get", "/v1/cells/{cell}/forecast"),
+    ("post", "/v1/models/{model}:predict"),
+    ("post", "/v2/models/{model}/infer"),
+    ("post", "/v2/models/{model}/versions/{version}/infer"),
+    ("post", "/v1/timeseries/forecast"),
+)
+
+
+@pytest.mark.parametrize("route", FORECASTS)
+def test_forecasts_declare_what_they_take_and_answer_in_headers(operations, route):
+    operation = operations[route]
+    names = {parameter["name"] for parameter in operation["parameters"]}
+    assert {"X-Latency-Budget-Ms", "X-Minimum-Rung", "X-Priority"} <= names
+    assert "Server-Timing" in operation["responses"]["200"]["headers"]
+
+
+def test_every_operation_declares_that_it_may_fail_and_when_to_come_back(operations):
+    for (_, path), operation in operations.items():
+        assert "500" in operation["responses"], path
+        for status in {"429", "503"} & operation["responses"].keys():
+            assert "Retry-After" in operation["responses"][status]["headers"], path
+
+
+def test_bodies_say_which_codings_they_may_have(operations):
+    for operation in operations.values():
+        if "415" in operation["responses"]:
+            assert "Content-Encoding gzip or zstd" in operation["requestBody"]["description"]
+            assert "Accept-Encoding" in operation["responses"]["415"]["headers"]
+
+
+def test_infer_declares_answers_with_bytes(operations):
+    for route in FORECASTS[3:5]:
+        answer = operations[route]["responses"]["200"]
+        assert set(answer["content"]) == {"application/json", "application/octet-stream"}
+        assert "Inference-Header-Content-Length" in answer["headers"]

@@ -1,3 +1,4 @@
+import json
 from typing import Any
 
 import numpy as np
@@ -5,18 +6,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from service.codecs.json_requests import decode_json
 from service.errors import InvalidRequestError, TooLargeError
-from service.schemas import Series
+from service.schemas import ForecastRequest, Series
 from service.series import SeriesLimits, pointer, to_observations, to_windows
 from service.timestamps import to_rfc3339
-from tests.service.fakes import NOON_MS, series, small_catalogue
+from tests.service.fakes import NOON_MS, forecast_request, series, small_catalogue
 
 LIMITS = SeriesLimits(max_series=3, max_kpis=2)
 
 
 def parsed(**changes: Any) -> Series:
-    import json
-
     return Series.model_validate_json(json.dumps(series(**changes)))
 
 
@@ -89,6 +89,39 @@ def test_a_step_that_is_no_whole_number_of_milliseconds_is_refused(step_seconds)
     with pytest.raises(InvalidRequestError, match="whole number of milliseconds") as caught:
         windows(parsed(step_seconds=step_seconds))
     assert fault(caught) == "/series/0/step_seconds"
+
+
+@pytest.mark.parametrize(
+    "start",
+    [
+        "1793491200",
+        "1793491200000",
+        "2026-11-01",
+        "2026-11-01T10:00Z",
+        "2026-11-01T10:00:00",
+        "20261101T100000Z",
+        "-2026-11-01T10:00:00Z",
+    ],
+)
+def test_a_stamp_that_is_not_of_rfc_3339_is_refused_and_not_guessed(start):
+    with pytest.raises(InvalidRequestError, match="RFC 3339") as caught:
+        decode_json(
+            json.dumps(forecast_request(series=[series(start=start)])).encode(), ForecastRequest
+        )
+    assert caught.value.faults[0].path == "/series/0/start"
+    event = {"start": start, "end": "2026-11-02T10:00:00Z"}
+    with pytest.raises(InvalidRequestError, match="RFC 3339"):
+        decode_json(
+            json.dumps(forecast_request(series=[series(events=[event])])).encode(), ForecastRequest
+        )
+
+
+@pytest.mark.parametrize(
+    "start", ["2026-11-01T10:00:00Z", "2026-11-01t12:00:00.000+02:00", "2026-11-01 10:00:00z"]
+)
+def test_every_spelling_of_rfc_3339_is_read(start):
+    (named,) = windows(parsed(start=start))
+    assert to_rfc3339(named.window.start_ms) == "2026-11-01T10:00:00Z"
 
 
 @pytest.mark.parametrize("start", ["1960-01-01T00:00:00Z", "2300-01-01T00:00:00Z"])

@@ -32,11 +32,13 @@ class Library:
             body, or None where pydantic reads samples.
         aside: The same letting other threads run, for a large one.
         reason: Why, in words for a person.
+        most_members: `rancast_most_members`, which lets other threads run.
     """
 
     at_once: Callable[..., int] | None
     aside: Callable[..., int] | None
     reason: str
+    most_members: Callable[..., int] | None = None
 
 
 @cache
@@ -67,6 +69,7 @@ def _load() -> Library:
             return Library(None, None, f"{path} may be written by others, so it is not loaded")
         at_once = ctypes.PyDLL(str(path)).rancast_cut
         aside = ctypes.CDLL(str(path)).rancast_cut
+        most_members = ctypes.CDLL(str(path)).rancast_most_members
     except (OSError, AttributeError, ArtifactError) as error:
         return Library(None, None, f"the reader cannot be loaded: {error}")
     for function in (at_once, aside):
@@ -74,12 +77,18 @@ def _load() -> Library:
         function.argtypes = [
             ctypes.c_char_p,
             ctypes.c_int64,
+            ctypes.c_char_p,
             ctypes.c_void_p,
+            ctypes.c_int64,
             ctypes.POINTER(ctypes.c_int64),
             ctypes.c_void_p,
+            ctypes.c_int64,
             ctypes.c_void_p,
+            ctypes.c_int64,
         ]
-    return Library(at_once, aside, f"native, from {path}")
+    most_members.restype = ctypes.c_int64
+    most_members.argtypes = [ctypes.c_char_p, ctypes.c_int64]
+    return Library(at_once, aside, f"native, from {path}", most_members)
 
 
 def cutter_library() -> SharedLibrary:

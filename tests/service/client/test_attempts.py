@@ -100,6 +100,12 @@ def test_the_budget_is_the_least_of_stated_left_and_allowed(budget_ms, timeout_s
     assert header == {BUDGET_HEADER: told}
 
 
+def test_no_budget_is_told_where_the_caller_stated_no_time():
+    tries = attempts()
+    assert tries.budget_header() == {}
+    assert tries.remaining_s() == 10
+
+
 def test_a_call_without_time_is_over():
     clock = Clock()
     tries = attempts(clock, timeout_s=1)

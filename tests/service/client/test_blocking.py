@@ -8,6 +8,7 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
+from typing import Any
 
 import httpx
 import numpy as np
@@ -18,6 +19,7 @@ from service.client import (
     DeadlineExceededError,
     Event,
     ForbiddenError,
+    OverloadedError,
     RancastClient,
     Series,
     ServerFailedError,
@@ -25,6 +27,7 @@ from service.client import (
     UnexpectedAnswerError,
     UnreachableError,
 )
+from service.client.errors import error_of
 from service.client.series import series_body
 
 ADDRESS = "http://rancast.example"
@@ -76,18 +79,23 @@ def test_a_redirect_is_not_followed_so_that_the_token_stays_with_its_server():
         made.model()
 
 
-def test_only_calls_that_forecast_state_a_budget():
+@pytest.mark.parametrize("stated", [{"timeout_s": 5}, {}])
+def test_only_calls_that_forecast_with_a_stated_timeout_state_a_budget(stated):
     headers: list[httpx.Headers] = []
 
     def handler(request: httpx.Request) -> httpx.Response:
         headers.append(request.headers)
         return problem(500)
 
-    with client(handler) as made:
+    with client(handler, **stated) as made:
         for call in (made.model, lambda: made.cell_forecast("a"), lambda: made.forecast([], 1)):
             with pytest.raises(ServerFailedError):
                 call()
-    assert ["x-latency-budget-ms" in each for each in headers] == [False, True, True]
+    assert ["x-latency-budget-ms" in each for each in headers] == [
+        False,
+        bool(stated),
+        bool(stated),
+    ]
 
 
 def test_a_cells_name_is_one_part_of_the_path():
@@ -150,18 +158,85 @@ def test_all_that_is_wrong_is_in_the_error():
     assert [each.path for each in caught.value.problem.faults] == ["/a", "/b"]  # type: ignore[attr-defined]
 
 
-def test_a_retry_after_that_is_a_date_is_as_good_as_none():
-    tries = 0
+@pytest.mark.parametrize(
+    ("text", "seconds"),
+    [
+        ("Sun, 01 Nov 2026 00:00:07 GMT", 7),
+        ("Sun, 01 Nov 2026 00:00:07 -0000", 7),
+        ("Sat, 31 Oct 2026 23:00:00 GMT", 0),
+        ("3", 3),
+        ("-1", None),
+        ("inf", None),
+        ("soon", None),
+        (None, None),
+    ],
+)
+def test_retry_after_is_seconds_or_a_date(text, seconds):
+    error = error_of(429, text, b"{}", "Sun, 01 Nov 2026 00:00:00 GMT")
+    assert isinstance(error, OverloadedError)
+    assert error.problem.retry_after_s == seconds
+
+
+def test_a_date_without_another_to_count_from_says_nothing():
+    error = error_of(429, "Sun, 01 Nov 2026 00:00:07 GMT", b"{}")
+    assert isinstance(error, OverloadedError)
+    assert error.problem.retry_after_s is None
+
+
+def test_a_date_to_come_back_at_is_waited_for():
+    pauses: list[float] = []
 
     def handler(_: httpx.Request) -> httpx.Response:
+        if pauses:
+            return httpx.Response(200, json=MODEL)
+        day = "Sun, 01 Nov 2026 00:00"
+        headers = {"date": f"{day}:00 GMT", "retry-after": f"{day}:03 GMT"}
+        return httpx.Response(429, headers=headers)
+
+    transport = httpx.MockTransport(handler)
+    with RancastClient(ADDRESS, transport=transport, sleep=pauses.append) as made:
+        assert made.model().name == "m"
+    assert pauses == [3]
+
+
+def test_what_a_forecast_demands_goes_to_the_server():
+    seen: list[httpx.Request] = []
+
+    def handler(request: httpx.Request) -> httpx.Response:
+        seen.append(request)
+        return problem(500)
+
+    demands: dict[str, Any] = {"minimum_rung": "short", "priority": "batch", "model": "m@1"}
+    with client(handler) as made:
+        with pytest.raises(ServerFailedError):
+            made.forecast([], 1, **demands)
+        with pytest.raises(ServerFailedError):
+            made.cell_forecast("a", **demands)
+    assert demands.items() <= json.loads(seen[0].content).items()
+    assert demands.items() <= dict(seen[1].url.params).items()
+
+
+@pytest.mark.parametrize(
+    ("error", "may_resend", "expected"),
+    [
+        (httpx.ReadError, False, 1),
+        (httpx.ReadError, True, 5),
+        (httpx.ConnectError, False, 5),
+    ],
+)
+def test_observations_that_may_have_arrived_are_sent_again_only_if_allowed(
+    error, may_resend, expected
+):
+    tries = 0
+
+    def handler(request: httpx.Request) -> httpx.Response:
         nonlocal tries
         tries += 1
-        if tries == 1:
-            return httpx.Response(429, headers={"retry-after": "Sun, 01 Nov 2026 00:00:00 GMT"})
-        return httpx.Response(200, json=MODEL)
+        raise error("broke", request=request)
 
-    with client(handler) as made:
-        assert made.model().name == "m"
+    with client(handler) as made, pytest.raises(UnreachableError):
+        made.observations([], may_resend=may_resend)
+    assert tries == expected
 
 
 def test_a_connection_that_breaks_is_tried_again():

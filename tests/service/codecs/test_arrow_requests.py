@@ -200,6 +200,31 @@ def test_columns_that_cannot_be_used_are_refused_with_their_row(columns, path, w
     assert words in reason
 
 
+@pytest.mark.parametrize("unit", ["s", "ms", "us", "ns"])
+@pytest.mark.parametrize("field", ["start", "end"])
+def test_events_are_within_the_years_that_json_can_write(unit, field):
+    instant = pa.timestamp(unit, tz="UTC")
+    sent = {"start": -1000, "end": 2000}
+    kind = pa.list_(pa.struct([("start", instant), ("end", instant)]))
+    (event,) = windows(arrow_table(events=pa.array([[sent], None], kind)))[0].window.events
+    assert event.start_ms == {"s": -1_000_000, "ms": -1000, "us": -1, "ns": -1}[unit]
+    if unit == "ns":
+        return  # cannot say years that far away
+    far = {**sent, field: (1 if field == "end" else -1) * 2**62}
+    path, words = refusal(arrow_table(events=pa.array([[far], None], kind)))
+    assert (path, words) == (f"/events.{field}/0", "expected an instant of the years 1 to 9999")
+
+
+def test_null_in_a_dictionary_is_no_name():
+    zones = pa.DictionaryArray.from_arrays(pa.array([0, 1]), pa.array([None, "Asia/Tokyo"]))
+    rows = [("a", "A", [1.0]), ("b", "A", [1.0])]
+    found = [one.window.time_zone for one in windows(arrow_table(rows, time_zone=zones))]
+    assert found == ["UTC", "Asia/Tokyo"]
+    path, words = refusal(arrow_table(cell=zones.dictionary_decode().dictionary_encode()))
+    assert path == "/cell/0"
+    assert refusal(arrow_table(cell=zones)) == (path, words)
+
+
 def test_a_column_that_is_there_twice_is_refused():
     table = arrow_table()
     assert refusal(table.append_column("cell", table.column("cell"))) == (
@@ -302,6 +327,31 @@ def test_compressed_dictionaries_are_refused():
     table = pa.table({"cell": pa.array(["a" * 500]).dictionary_encode()})
     with pytest.raises(MalformedBodyError, match="Content-Encoding"):
         decode_arrow_forecast(arrow_body(table, compression="zstd"), LIMITS)
+
+
+@pytest.mark.parametrize("compression", [None, "zstd"])
+def test_messages_of_an_older_version_are_refused_because_they_may_hide_a_compression(compression):
+    table = arrow_table().replace_schema_metadata({"rancast": json.dumps({"horizon": 1})})
+    sink = pa.BufferOutputStream()
+    write = pa.ipc.IpcWriteOptions(
+        metadata_version=pa.ipc.MetadataVersion.V4, compression=compression
+    )
+    with pa.ipc.new_stream(sink, table.schema, options=write) as writer:
+        writer.write_table(table)
+    with pytest.raises(MalformedBodyError, match="version 5, got 4"):
+        decode_arrow_forecast(bytes(sink.getvalue()), LIMITS)
+
+
+def test_a_batch_with_metadata_of_its_own_is_refused():
+    table = arrow_table()
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, table.schema) as writer:
+        writer.write_batch(
+            table.to_batches()[0],
+            custom_metadata={"ARROW:experimental_compression": "zstd"},
+        )
+    with pytest.raises(MalformedBodyError, match="custom metadata"):
+        decode_arrow_observations(bytes(sink.getvalue()), LIMITS)
 
 
 @pytest.mark.parametrize(

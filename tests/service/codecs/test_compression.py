@@ -82,8 +82,25 @@ def test_a_frame_that_wants_a_large_window_is_refused():
 
 @pytest.mark.parametrize("encoding", ["gzip", "zstd"])
 def test_endless_empty_streams_are_refused(encoding):
-    with pytest.raises(MalformedBodyError, match="at most 10000"):
-        whole(encoding, COMPRESS[encoding](b"") * 10_001)
+    with pytest.raises(MalformedBodyError, match="at most 2048"):
+        whole(encoding, COMPRESS[encoding](b"") * 2049)
+
+
+@given(ENCODINGS, st.lists(st.binary(max_size=300), min_size=1, max_size=3), st.integers(1, 400))
+def test_one_stream_can_be_read_alone_and_the_rest_afterwards(encoding, parts, most):
+    body = b"".join(COMPRESS[encoding](part) for part in parts)
+    source = Decompressor(encoding, body)
+    first = source.read(most, most_streams=1)
+    assert first == parts[0][:most]
+    if len(parts) > 1:
+        assert not source.is_through
+    elif len(parts[0]) < most:
+        assert source.is_through
+    pieces = [first]
+    while piece := source.read(most):
+        pieces.append(piece)
+    assert b"".join(pieces) == b"".join(parts)
+    assert source.is_through
 
 
 @pytest.mark.parametrize("header", [None, "", "identity", " Identity "])

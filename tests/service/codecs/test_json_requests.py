@@ -9,7 +9,6 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from service.codecs import json_requests
-from service.codecs.cutting import cut_samples
 from service.codecs.json_requests import decode_histories, decode_json
 from service.errors import InvalidRequestError, MalformedBodyError
 from service.schemas import ForecastRequest, ObservationsRequest
@@ -156,25 +155,6 @@ def test_no_client_can_name_a_list_that_is_not_its_own():
     text = json.dumps(forecast_request(series=[series(kpis={"A": [0], "B": [5]})]))
     (one,) = decode_histories(text.encode(), ForecastRequest).series
     assert {name: values.tolist() for name, values in one.kpis.items()} == {"A": [0], "B": [5]}
-
-
-def test_more_lists_than_their_text_is_long_fit_into_the_skeleton():
-    kpis = ",".join(f'"{i:x}":[1]' for i in range(5000))
-    text = '{"series":[{"kpis":{' + kpis + "}}]}"
-    cut = cut_samples(text.encode())
-    assert cut is not None
-    assert len(cut.lists) == 5000
-    assert json.loads(cut.skeleton)["series"][0]["kpis"]["1387"] == [4999]
-
-
-@pytest.mark.parametrize("count", [10, 1000, 80_000, 200_000])
-def test_lists_that_no_json_has_side_by_side_do_not_outgrow_the_skeleton(count):
-    # Three bytes each, and their numbers take up to six: more than the skeleton's size foresees.
-    text = b"{[{{" + b"[1]" * count
-    cut = cut_samples(text)
-    assert (cut is None) == (count > 10_000)
-    assert cut is None or len(cut.skeleton) <= 2 * len(text)
-    alike(text)
 
 
 def test_a_large_body_lets_other_threads_run_and_a_small_one_does_not(built_reader, monkeypatch):

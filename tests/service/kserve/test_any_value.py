@@ -1,18 +1,20 @@
-"""Whatever stands anywhere in a request, it is read or refused; nothing else may come out."""
+"""Whatever stands anywhere in a request, it is read or refused; nothing else may come out.
+
+And with the native reader of samples the same comes out as without it.
+"""
 
 from __future__ import annotations
 
 import copy
 import json
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import suppress
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from service.codecs.json_requests import decode_json
+from service.codecs.json_requests import decode_cut
 from service.errors import RequestError
 from service.kserve import timeseries, v1, v2
 from service.kserve.tensors import decode
@@ -74,7 +76,7 @@ FORECAST = {
 
 
 def predict(body: bytes) -> Sequence[Series]:
-    request = decode_json(body, v1.PredictRequest)
+    request = decode_cut(body, v1.PredictRequest, v1.OF_INSTANCES)
     return v1.to_series(request, request.parameters, NOON_MS)
 
 
@@ -83,7 +85,7 @@ def infer(body: bytes) -> Sequence[Series]:
 
 
 def forecast(body: bytes) -> Sequence[Series]:
-    request = decode_json(body, timeseries.TimeseriesForecastRequest)
+    request = decode_cut(body, timeseries.TimeseriesForecastRequest, timeseries.OF_SERIES)
     return timeseries.to_series(request.inputs, NOON_MS)
 
 
@@ -104,6 +106,22 @@ def changed(body: Any, place: tuple[Any, ...], value: Any) -> Any:
     return body
 
 
+def outcome(read: Callable[[bytes], Sequence[Series]], body: bytes) -> Any:
+    """What comes of a body: the windows, or what is said against it."""
+    try:
+        windows = to_windows(read(body), LIMITS, small_catalogue(), "UTC")
+    except RequestError as error:
+        return str(error)
+    return repr(windows)
+
+
+def outcome_without_reader(read: Callable[[bytes], Sequence[Series]], body: bytes) -> Any:
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr("service.codecs.json_requests.cut_samples", lambda *_: None)
+        return outcome(read, body)
+
+
+@pytest.mark.usefixtures("built_reader")
 @pytest.mark.parametrize(
     ("read", "body"), [(predict, PREDICT), (infer, INFER), (forecast, FORECAST)]
 )
@@ -113,5 +131,15 @@ def test_any_value_anywhere_is_read_or_refused(
 ) -> None:
     place = data.draw(st.sampled_from(sorted(places(body), key=repr)))
     sent = json.dumps(changed(body, place, data.draw(ANY_JSON))).encode()
-    with suppress(RequestError):
-        to_windows(read(sent), LIMITS, small_catalogue(), "UTC")
+    assert outcome(read, sent) == outcome_without_reader(read, sent)
+
+
+@pytest.mark.usefixtures("built_reader")
+@pytest.mark.parametrize(
+    ("read", "body"), [(predict, PREDICT), (infer, INFER), (forecast, FORECAST)]
+)
+def test_a_good_request_is_read_without_an_object_a_number(read, body, monkeypatch):
+    expected = outcome_without_reader(read, json.dumps(body).encode())
+    monkeypatch.setattr("service.codecs.json_requests.decode_json", None)
+    monkeypatch.setattr("service.kserve.tensors.decode_json", None)
+    assert outcome(read, json.dumps(body).encode()) == expected

@@ -157,6 +157,12 @@ async def test_a_value_that_cannot_be_known_is_null():
         ({**NUMBERS, "parameters": {"step_seconds": 0.0001}}, "/parameters/step_seconds"),
         ({**NUMBERS, "parameters": {"kpis": ["a", "b"]}}, "/parameters/kpis: expected 1 names"),
         ({**ROWS, "parameters": {"kpis": ["a", "a"]}}, "/parameters/kpis: expected each name"),
+        (
+            {**ROWS, "parameters": {"kpis": ["RRU.PrbTotDl", "pmPrbUsedDl"]}},
+            "/parameters/kpis: expected each KPI once",
+        ),
+        ({"instances": [[[1] * 17]]}, "/instances/0: expected at most 16 KPIs"),
+        ({**NUMBERS, "parameters": {"start": "1793491200"}}, "/parameters/start: expected an RFC"),
         ({**NUMBERS, "parameters": {"horizon": 0}}, "/parameters/horizon: expected a horizon"),
         ({**NUMBERS, "parameters": {"quantiles": [0.99]}}, "/parameters/quantiles"),
         ({**NUMBERS, "parameters": {"budget_ms": 0.1}}, "/parameters/budget_ms"),
@@ -178,10 +184,12 @@ async def test_what_cannot_be_used_is_a_400_that_names_its_place(body, words):
         ("?step_seconds=0", "query:step_seconds"),
         ("?budget_ms=0", "query:budget_ms"),
         ("?hrizon=1", "query:hrizon: unknown field"),
+        ("?kpi=pmPrbUsedDl&kpi=RRU.PrbTotDl", "query:kpi: expected each KPI once"),
     ],
 )
 async def test_what_cannot_be_used_in_the_query_is_a_400_too(query, words):
-    assert words in error(await predict(NUMBERS, query))
+    body = ROWS if "kpi" in query else NUMBERS
+    assert words in error(await predict(body, query))
 
 
 async def test_a_body_that_is_no_json_is_a_400():

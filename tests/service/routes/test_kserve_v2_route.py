@@ -122,7 +122,7 @@ async def test_a_forecast_runs_over_series_kpis_steps_and_levels():
     assert outputs["forecast"]["data"] == [15.6, 16.4, 15.6, 16.4, 4.1, 4.9, 4.1, 4.9]
     assert outputs["quantile"]["data"] == [0.1, 0.9]
     assert outputs["rung"]["data"] == ["full"]
-    assert outputs["missing_ratio"]["data"] == [0.1666667]
+    assert outputs["missing_ratio"]["data"] == [0.16666667]
 
 
 async def test_inputs_say_what_the_values_are():
