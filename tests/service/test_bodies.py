@@ -187,6 +187,7 @@ async def test_a_small_body_that_unpacks_into_a_larger_one_takes_its_room():
             assert client.services.room.taken_bytes == SMALL_BYTES // 2 + len(sent)
 
 
+@pytest.mark.anyio
 @pytest.mark.parametrize(
     ("body", "is_aside"),
     [

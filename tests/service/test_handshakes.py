@@ -1,3 +1,4 @@
+import contextlib
 import socket
 import ssl
 import threading
@@ -101,10 +102,9 @@ def test_a_request_that_comes_with_the_end_of_the_handshake_is_answered(files, c
         answer = b""
         while b"ready" not in answer:
             read.write(plain.recv(65536))
-            try:
-                answer += session.read(65536)
-            except ssl.SSLWantReadError:
-                continue
+            with contextlib.suppress(ssl.SSLWantReadError):
+                while True:
+                    answer += session.read(65536)
         assert answer.startswith(b"HTTP/1.1 200")
 
 

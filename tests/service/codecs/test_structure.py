@@ -104,7 +104,7 @@ def test_commas_of_lists_and_texts_are_no_members(built_reader):
 def test_thousands_of_faults_are_counted_and_not_worded():
     kpis = {f"a{i}": "x" for i in range(4000)}
     body = json.dumps(forecast_request(series=[series(kpis=kpis)])).encode()
-    with pytest.raises(InvalidRequestError, match="4000 values cannot be used"):
+    with pytest.raises(InvalidRequestError, match="4000 values or fields are otherwise"):
         decode_json(body, ForecastRequest)
 
 
