@@ -11,6 +11,7 @@ from __future__ import annotations
 import json
 import logging
 import sys
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TextIO
 
@@ -115,22 +116,61 @@ class AccessLog:
             await self._app(scope, receive_counted, send_counted)
             failed = False
         finally:
-            client = scope.get("client")
-            line = {
-                "ts": _stamp(self._clock.now_ms()),
-                "method": scope["method"],
-                "route": getattr(scope.get("route"), "path", _UNMATCHED),
-                "path": path,
-                "status": status or (_FAILED if failed else _CLIENT_GONE),
-                "duration_ms": round((self._clock.monotonic_s() - arrival_s) * 1000, 3),
-                "bytes_in": bytes_in,
-                "bytes_out": bytes_out,
-                "client": client[0] if client else None,
-                "token": identity.token_name,
-                "request_id": identity.request_id,
-                "trace_id": None if identity.trace is None else identity.trace.trace_id,
-            }
-            self._logger.log(level, json.dumps(line, separators=(",", ":")))
+            line = AccessLine(
+                method=scope["method"],
+                route=getattr(scope.get("route"), "path", _UNMATCHED),
+                path=path,
+                status=status or (_FAILED if failed else _CLIENT_GONE),
+                duration_s=self._clock.monotonic_s() - arrival_s,
+                bytes_in=bytes_in,
+                bytes_out=bytes_out,
+                client=scope.get("client"),
+            )
+            write_line(level, line, identity, self._clock.now_ms())
+
+
+@dataclass(frozen=True, slots=True)
+class AccessLine:
+    """What a line says of a request, beside who asked.
+
+    Attributes:
+        method: Of the request.
+        route: Template of the route that answered.
+        path: As it came.
+        status: Of the answer.
+        duration_s: From its arrival to its answer.
+        bytes_in: Of its body.
+        bytes_out: Of the answer's.
+        client: Address and port, None where they are not known.
+    """
+
+    method: str
+    route: str
+    path: str
+    status: int
+    duration_s: float
+    bytes_in: int
+    bytes_out: int
+    client: tuple[str, int] | None
+
+
+def write_line(level: int, line: AccessLine, identity: RequestIdentity, now_ms: int) -> None:
+    """Log a request that was answered just now."""
+    fields = {
+        "ts": _stamp(now_ms),
+        "method": line.method,
+        "route": line.route,
+        "path": line.path,
+        "status": line.status,
+        "duration_ms": round(line.duration_s * 1000, 3),
+        "bytes_in": line.bytes_in,
+        "bytes_out": line.bytes_out,
+        "client": line.client[0] if line.client else None,
+        "token": identity.token_name,
+        "request_id": identity.request_id,
+        "trace_id": None if identity.trace is None else identity.trace.trace_id,
+    }
+    logging.getLogger(LOGGER_NAME).log(level, json.dumps(fields, separators=(",", ":")))
 
 
 def _name(message: Message, identity: RequestIdentity) -> None:

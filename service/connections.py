@@ -10,10 +10,12 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
 
+from service.early_refusals import EarlyRefusals
+from service.gate import SEEN_KEY
 from service.metrics import Metrics
 
 if TYPE_CHECKING:
@@ -57,11 +59,21 @@ class GuardedProtocol(HttpToolsProtocol):
     Args:
         limits: What is granted.
         metrics: Counts what is closed.
+        refusals: Answers requests that need no more than their head for that.
         arguments: Of the server's own protocol.
     """
 
-    def __init__(self, limits: ConnectionLimits, metrics: Metrics, **arguments: Any) -> None:
+    def __init__(
+        self,
+        limits: ConnectionLimits,
+        metrics: Metrics,
+        refusals: EarlyRefusals | None = None,
+        **arguments: Any,
+    ) -> None:
         super().__init__(**arguments)
+        self._refusals = refusals
+        # The request was answered by its head alone: what is left of it is not read.
+        self._is_refused = False
         self._limits = limits
         self._metrics = metrics
         self._arrival_timer: asyncio.TimerHandle | None = None
@@ -143,6 +155,8 @@ class GuardedProtocol(HttpToolsProtocol):
         self._steps = True
         self._in_head = False
         self._forget_timer()
+        if self._refusals is not None and self._refuse(self._refusals):
+            return
         if len(self.pipeline) < MOST_PIPELINED:
             super().on_headers_complete()
         else:
@@ -151,15 +165,52 @@ class GuardedProtocol(HttpToolsProtocol):
     def on_body(self, body: bytes) -> None:
         """A piece of a body."""
         self._steps = True
-        if not self._is_overrun:
+        if not self._is_overrun and not self._is_refused:
             super().on_body(body)
 
     def on_message_complete(self) -> None:
         """The request is whole."""
         self._steps = True
-        if not self._is_overrun:
-            super().on_message_complete()
         self._forget_timer()
+        if self._is_refused:
+            self._is_refused = False
+            self._await_next()
+        elif not self._is_overrun:
+            super().on_message_complete()
+
+    def _refuse(self, refusals: EarlyRefusals) -> bool:
+        """Answer a request by its head alone, where that can be done; whether it was."""
+        parser = self.parser
+        if not self._is_free() or not parser.should_keep_alive() or parser.should_upgrade():
+            return False
+        is_checked, answer = refusals.look(
+            parser.get_method(),
+            self.url,
+            self.headers,
+            self.client,
+            self.server_state.default_headers,
+        )
+        if answer is None:
+            if is_checked:
+                cast("dict[str, Any]", self.scope)[SEEN_KEY] = True
+            return False
+        self.transport.write(answer)
+        self.server_state.total_requests += 1
+        self._is_refused = True
+        self._await_rest()
+        return True
+
+    def _is_free(self) -> bool:
+        """Whether no other request of this connection is in work, and it takes more."""
+        is_answered = self.cycle is None or self.cycle.response_complete
+        return is_answered and not self.transport.is_closing()
+
+    def _await_next(self) -> None:
+        """Be idle, for not too long."""
+        self._unset_keepalive_if_required()
+        self.timeout_keep_alive_task = self.loop.call_later(
+            self.timeout_keep_alive, self.timeout_keep_alive_handler
+        )
 
     def on_response_complete(self) -> None:
         """An answer was written: what is left of its request, and the client, must not be late."""
@@ -205,7 +256,8 @@ class GuardedProtocol(HttpToolsProtocol):
 
     def _is_idle(self) -> bool:
         """Whether no request is in work, and none has begun."""
-        return not self._in_head and (self.cycle is None or self.cycle.response_complete)
+        is_answered = self.cycle is None or self.cycle.response_complete
+        return not self._in_head and not self._is_refused and is_answered
 
     def _await_rest(self) -> None:
         """What the client has begun has to be whole in time."""
@@ -245,10 +297,12 @@ class GuardedProtocol(HttpToolsProtocol):
         self._await_reader()
 
 
-def guarded_protocol(limits: ConnectionLimits, metrics: Metrics) -> Callable[..., GuardedProtocol]:
+def guarded_protocol(
+    limits: ConnectionLimits, metrics: Metrics, refusals: EarlyRefusals | None = None
+) -> Callable[..., GuardedProtocol]:
     """What the server calls for each connection."""
 
     def make(**arguments: Any) -> GuardedProtocol:
-        return GuardedProtocol(limits, metrics, **arguments)
+        return GuardedProtocol(limits, metrics, refusals, **arguments)
 
     return make

@@ -6,7 +6,7 @@ states its budget in a header can be refused before its body is read.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import TypeVar
@@ -68,12 +68,17 @@ def headed(request: Request) -> Headed:
     scope = request.scope
     found: Headed | None = scope.get(_HEADERS_KEY)
     if found is None:
-        values: dict[bytes, str] = {}
-        for name, value in scope["headers"]:
-            if name in _NAMES:
-                values.setdefault(name, value.decode("latin-1"))
-        found = scope[_HEADERS_KEY] = Headed(*map(values.get, _NAMES))
+        found = scope[_HEADERS_KEY] = headed_in(scope["headers"])
     return found
+
+
+def headed_in(headers: Iterable[tuple[bytes, bytes]]) -> Headed:
+    """What headers say, as ASGI has them; of several of one name the first counts."""
+    values: dict[bytes, str] = {}
+    for name, value in headers:
+        if name in _NAMES:
+            values.setdefault(name, value.decode("latin-1"))
+    return Headed(*map(values.get, _NAMES))
 
 
 def ask_of(
@@ -144,8 +149,30 @@ def check_door(request: Request, services: Services, model: ServedModel) -> None
         # The body may state any budget, and its priority where the header does not.
         engine.check_permits(_priority(said))
         return
-    ask = ask_of(request, services, 1, ())
-    engine.check_door(model.ladder, ask.deadline, ask.least_rung, ask.priority)
+    timing = timing_of(request)
+    deadline = check_head(services, said, model, timing.arrival_s)
+    timing.budget_ms = deadline.budget_ms
+
+
+def check_head(services: Services, said: Headed, model: ServedModel, arrival_s: float) -> Deadline:
+    """Refuse a request whose headers state a budget that cannot be kept; its deadline else.
+
+    Raises:
+        InvalidRequestError: A header makes no sense.
+        NotReadyError: The engine starts or stops.
+        OverloadedError: The queue is full, or the budget cannot be kept.
+    """
+    rung = _chosen(said.minimum_rung, RUNG_HEADER, Rung, Rung.BASELINE)
+    priority = _priority(said)
+    deadline = services.policy.deadline(
+        arrival_s,
+        stated_ms=None,
+        path="",
+        header=said.budget_ms,
+        patient=priority is Priority.BATCH,
+    )
+    services.require().engine.check_door(model.ladder, deadline, rung, priority)
+    return deadline
 
 
 def chosen(text: str, choices: type[Choice], path: str) -> Choice:

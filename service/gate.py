@@ -21,6 +21,10 @@ GATED = frozenset({"/v1/forecast", "/v1/timeseries/forecast"})
 """Paths whose requests are answered by the default model, as far as their heads say."""
 
 
+SEEN_KEY = "rancast.gated"
+"""Of the scope of a request that `service.early_refusals` has let through."""
+
+
 @dataclass(frozen=True, slots=True)
 class GatedRoute:
     """Stands for the route that a request would have taken.
@@ -44,7 +48,12 @@ class Gate:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Let the request through, or answer it here."""
-        if scope["type"] == "http" and scope["path"] in GATED and scope["method"] == "POST":
+        if (
+            scope["type"] == "http"
+            and scope["path"] in GATED
+            and scope["method"] == "POST"
+            and SEEN_KEY not in scope
+        ):
             request = Request(scope)
             services = services_of(request)
             try:

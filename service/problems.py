@@ -170,22 +170,35 @@ def _problem(
     headers: dict[str, str],
     faults: Sequence[Fault] = (),
 ) -> Response:
+    return Response(
+        problem_text(answer, detail, instance_of(request.scope), faults),
+        status_code=answer.status,
+        headers=headers,
+        media_type=MEDIA_TYPE,
+    )
+
+
+def problem_text(
+    answer: Answer, detail: str, instance: str | None, faults: Sequence[Fault] = ()
+) -> bytes:
+    """A problem document as JSON.
+
+    Args:
+        answer: Which problem.
+        detail: What was expected, what came and how to mend it.
+        instance: The request that met it.
+        faults: What is wrong with the request, where it is its values.
+    """
     body: dict[str, Any] = {
         "type": f"urn:rancast:problem:{answer.slug}",
         "title": answer.title,
         "status": answer.status,
         "detail": detail,
     }
-    instance = instance_of(request.scope)
     if instance:
         body["instance"] = instance
     if faults:
         body["path"] = faults[0].path
     if len(faults) > 1:
         body["errors"] = [{"path": fault.path, "reason": fault.reason} for fault in faults]
-    return Response(
-        json.dumps(body, ensure_ascii=False).encode(),
-        status_code=answer.status,
-        headers=headers,
-        media_type=MEDIA_TYPE,
-    )
+    return json.dumps(body, ensure_ascii=False).encode()

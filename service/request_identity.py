@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -60,7 +60,7 @@ class RequestIdentity:
     token_name: str | None = None
 
 
-def identify(headers: list[tuple[bytes, bytes]]) -> RequestIdentity:
+def identify(headers: Sequence[tuple[bytes, bytes]]) -> RequestIdentity:
     """The identity that a request's headers give it.
 
     Args:
@@ -113,4 +113,9 @@ def request_id_of(scope: Mapping[str, Any]) -> str | None:
 def instance_of(scope: Mapping[str, Any]) -> str | None:
     """The request as the `instance` of a problem document (RFC 9457, section 3.1.5)."""
     request_id = request_id_of(scope)
-    return None if request_id is None else _INSTANCE + request_id
+    return None if request_id is None else instance_of_id(request_id)
+
+
+def instance_of_id(request_id: str) -> str:
+    """The request of this id, likewise."""
+    return _INSTANCE + request_id

@@ -27,6 +27,7 @@ from service.app import create_app
 from service.connections import ConnectionLimits, GuardedProtocol, guarded_protocol
 from service.container import Phase, Services
 from service.descriptors import make_room
+from service.early_refusals import EarlyRefusals
 from service.errors import StartupError
 from service.handshakes import Handshakes
 from service.line_handler import written_elsewhere
@@ -99,11 +100,15 @@ def _run(
             most_head_bytes=2 * settings.max_head_bytes,
             most_headers=settings.max_headers,
         )
+        protocol = guarded_protocol(limits, services.metrics, EarlyRefusals(services))
         server = _Server(
             uvicorn.Config(
                 app,
                 # The server calls it like the class that it stands for.
-                http=cast("type[asyncio.Protocol]", guarded_protocol(limits, services.metrics)),
+                http=cast(
+                    "type[asyncio.Protocol]",
+                    protocol,
+                ),
                 # There are none; an upgrade would leave the door, its limits and timers behind.
                 ws="none",
                 log_config=None,
