@@ -202,6 +202,7 @@ def own_checkpoint(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A tiny one, because the shipped one takes minutes to compile."""
     import torch
 
+    from kpi.catalogue import load_catalogue
     from model.checkpoint import Checkpoint, save_checkpoint
     from model.config import ForecasterConfig
     from model.forecaster import Forecaster
@@ -212,7 +213,8 @@ def own_checkpoint(tmp_path_factory: pytest.TempPathFactory) -> Path:
     )
     weights = Forecaster(config).state_dict()
     path = tmp_path_factory.mktemp("checkpoints") / "own.safetensors"
-    save_checkpoint(Checkpoint("own", "0", config, weights, "test"), path)
+    version = load_catalogue().version
+    save_checkpoint(Checkpoint("own", "0", config, weights, version), path)
     path.chmod(0o644)
     path.parent.chmod(0o755)
     return path
