@@ -110,15 +110,14 @@ class Plan:
     @property
     def slots(self) -> Sequence[Slot]:
         """All jobs, the most urgent first."""
-        return [
-            Slot(
-                job,
-                self._runs[ends_in].finish_s,
-                place.reserve_s,
-                place.run if place.shared else ends_in,
-            )
-            for job, place, ends_in in self._planned
-        ]
+        slots = []
+        for job, place, ends_in in self._planned:
+            run = self._runs[ends_in]
+            # Of the call as it is now, with all that came into it later.
+            reserve_s = (job.step.cost.margin_ratio - 1) * run.call_s
+            begins_in = place.run if place.shared else ends_in
+            slots.append(Slot(job, run.finish_s, reserve_s, begins_in))
+        return slots
 
     def slack_with_s(self, job: Job) -> float:
         """The least slack of one job more, and of those that it would delay."""

@@ -44,9 +44,19 @@ class Schedule:
     def first(self, slots: Sequence[Slot]) -> Job:
         """Which of at least one job is worked on next: the smallest that makes none late."""
         smallest = min(slots, key=lambda slot: (slot.job.windows_left, slot.job.queued_s)).job
-        sooner = (slot.slack_s for slot in slots if slot.job.due_s < smallest.due_s)
-        slack_s = min(sooner, default=math.inf)
-        return smallest if self._piece_s(smallest) <= slack_s else slots[0].job
+        urgent = slots[0].job
+        if smallest is urgent:
+            return urgent
+        sooner_s, others_s = math.inf, math.inf
+        for slot in slots:
+            if slot.job.due_s < smallest.due_s:
+                sooner_s = min(sooner_s, slot.slack_s)
+            elif slot.job is not smallest:
+                others_s = min(others_s, slot.slack_s)
+        # Out of its turn it may leave the others in one call more than was planned.
+        call_s = max(slot.job.step.cost.call_s * self._passes(slot.job) for slot in slots)
+        fits = self._piece_s(smallest) + call_s <= sooner_s and call_s <= others_s
+        return smallest if fits else urgent
 
     def batch(
         self, head: Job, slots: Sequence[Slot], now_s: float, longest_s: float = math.inf
@@ -103,9 +113,12 @@ class Schedule:
     def _piece_s(self, job: Job) -> float:
         windows = min(job.windows_left, self._batch_limit)
         work = job.left.work * windows / max(1, job.windows_left)
-        calls = -(-job.left.calls // max(1, -(-job.windows_left // self._batch_limit)))
         cost = job.step.cost
-        return cost.margin_ratio * cost.estimate_s(Effort(work, calls))
+        return cost.margin_ratio * cost.estimate_s(Effort(work, self._passes(job)))
+
+    def _passes(self, job: Job) -> int:
+        """How often a job goes through the model in one call of it."""
+        return -(-job.left.calls // max(1, -(-job.windows_left // self._batch_limit)))
 
     def _affordable(self, job: Job, cost: CostModel, longest_s: float) -> int:
         """Windows of a job that a call of at most `longest_s` holds, at least one."""

@@ -20,6 +20,11 @@ class ModelReference:
     name: str
     version: str | None = None
 
+    def names(self, key: tuple[str, str]) -> bool:
+        """Whether it means the model of this name and version, among others perhaps."""
+        name, version = key
+        return name == self.name and self.version in (None, version)
+
     def __str__(self) -> str:
         return self.name if self.version is None else f"{self.name}@{self.version}"
 

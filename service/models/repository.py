@@ -57,10 +57,7 @@ class ModelFile:
 
     def holds(self, reference: ModelReference) -> bool:
         """Whether it is this model's."""
-        if self.key is None:
-            return False
-        name, version = self.key
-        return name == reference.name and reference.version in (None, version)
+        return self.key is not None and reference.names(self.key)
 
 
 class ModelRepository:
@@ -195,7 +192,11 @@ class ModelRepository:
         """
         async with self._changes:
             self._models.find(reference)  # or else it says what is served
-            held = [file for file in self._files.values() if file.model and file.holds(reference)]
+            held = [
+                file
+                for file in self._files.values()
+                if file.model is not None and reference.names(file.model.key)
+            ]
             if not held:
                 raise NotFoundError(f"{reference} comes from no file, and cannot be unloaded")
             if reference.version is None and self._models.default in [file.model for file in held]:
@@ -260,7 +261,8 @@ class ModelRepository:
         """
         served = [each for each in self._files.values() if each.model and each is not file]
         for other in served:
-            if other.key == file.key and file.key is not None:
+            # A file that changed and was refused goes on serving what it held before.
+            if file.key is not None and other.model is not None and other.model.key == file.key:
                 raise ConflictError(
                     f"{'@'.join(file.key)} is served from {other.path} already; give one of the "
                     "two another version"

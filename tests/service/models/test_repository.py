@@ -178,6 +178,24 @@ async def test_a_file_that_cannot_be_used_leaves_what_it_held_in_service(reposit
     assert repository.served == ["a@1", "a@4"]
 
 
+async def test_what_a_refused_file_held_before_can_be_unloaded(repository):
+    repository.write("further", "a 1")  # the base model's name and version
+    await repository.settle()
+    assert repository.states()["further"] is FileState.REFUSED
+    await repository.it.unload(parse_reference("a@2"))
+    assert repository.served == ["a@1"]
+
+
+async def test_a_version_that_a_refused_file_holds_is_free_for_others(repository):
+    repository.write("further", "a 1")
+    await repository.settle()
+    repository.write("base", "a 3")
+    await repository.settle()
+    repository.write("third", "a 1")
+    await repository.settle()
+    assert repository.served == ["a@1", "a@2", "a@3"]
+
+
 async def test_a_file_that_went_takes_its_model_with_it(repository):
     (repository.folder / "further.safetensors").unlink()
     await repository.it.look()
