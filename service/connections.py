@@ -76,6 +76,8 @@ class GuardedProtocol(HttpToolsProtocol):
         self._is_refused = False
         self._limits = limits
         self._metrics = metrics
+        # What has begun has to be whole by then. The timer may be set for earlier: it looks again.
+        self._due_s: float | None = None
         self._arrival_timer: asyncio.TimerHandle | None = None
         self._answer_timer: asyncio.TimerHandle | None = None
         self._in_head = False
@@ -97,6 +99,8 @@ class GuardedProtocol(HttpToolsProtocol):
     def connection_lost(self, exc: Exception | None) -> None:
         """Forget the connection and all of its requests; the server itself tells the last alone."""
         self._forget_timer()
+        if self._arrival_timer is not None:
+            self._arrival_timer.cancel()
         self._forget_answer_timer()
         self.pipeline.clear()
         if self._in_work is not None and not self._in_work.response_complete:
@@ -134,7 +138,7 @@ class GuardedProtocol(HttpToolsProtocol):
         self._steps = True
         self._in_head = True
         self._header_bytes = 0
-        if self._arrival_timer is None:
+        if self._due_s is None:
             self._await_rest()
 
     def on_header(self, name: bytes, value: bytes) -> None:
@@ -183,7 +187,7 @@ class GuardedProtocol(HttpToolsProtocol):
         parser = self.parser
         if not self._is_free() or not parser.should_keep_alive() or parser.should_upgrade():
             return False
-        is_checked, answer = refusals.look(
+        seen, answer = refusals.look(
             parser.get_method(),
             self.url,
             self.headers,
@@ -191,8 +195,8 @@ class GuardedProtocol(HttpToolsProtocol):
             self.server_state.default_headers,
         )
         if answer is None:
-            if is_checked:
-                cast("dict[str, Any]", self.scope)[SEEN_KEY] = True
+            if seen is not None:
+                cast("dict[str, Any]", self.scope)[SEEN_KEY] = seen
             return False
         self.transport.write(answer)
         self.server_state.total_requests += 1
@@ -261,7 +265,9 @@ class GuardedProtocol(HttpToolsProtocol):
 
     def _await_rest(self) -> None:
         """What the client has begun has to be whole in time."""
-        self._arrival_timer = self.loop.call_later(self._limits.head_s, self._too_slow)
+        self._due_s = self.loop.time() + self._limits.head_s
+        if self._arrival_timer is None:
+            self._arrival_timer = self.loop.call_at(self._due_s, self._look_at_arrival)
 
     def _await_reader(self) -> None:
         """What is written has to be taken in time: even a closed connection waits for that."""
@@ -269,9 +275,13 @@ class GuardedProtocol(HttpToolsProtocol):
         if self._answer_timer is None and self in self.connections:
             self._answer_timer = self.loop.call_later(self._limits.answer_s, self._unread)
 
-    def _too_slow(self) -> None:
+    def _look_at_arrival(self) -> None:
         self._arrival_timer = None
-        if not self.transport.is_closing():
+        if self._due_s is None or self.transport.is_closing():
+            return
+        if self.loop.time() < self._due_s:
+            self._arrival_timer = self.loop.call_at(self._due_s, self._look_at_arrival)
+        else:
             self._close("slow")
 
     def _unread(self) -> None:
@@ -281,9 +291,7 @@ class GuardedProtocol(HttpToolsProtocol):
         self.transport.abort()
 
     def _forget_timer(self) -> None:
-        if self._arrival_timer is not None:
-            self._arrival_timer.cancel()
-            self._arrival_timer = None
+        self._due_s = None  # to cancel a timer for each request costs more than to let it look
 
     def _forget_answer_timer(self) -> None:
         if self._answer_timer is not None:
