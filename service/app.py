@@ -19,6 +19,7 @@ from service.access.reloads import Reloads, WatchedFiles
 from service.access.scopes import OpenPaths
 from service.access.tokens import TokenBook, TokenFileError
 from service.access_log import AccessLog
+from service.body_work import BodyWork
 from service.clock import Clock, SystemClock
 from service.container import Services
 from service.errors import StartupError
@@ -126,7 +127,7 @@ def create_app(
     for protocol in (kserve_v1, kserve_v2, kserve_repository, kserve_timeseries):
         app.include_router(protocol.router)
     install_problem_handlers(app)
-    app.add_middleware(Gate)
+    app.add_middleware(Gate, direct={forecast.PATH: forecast.forecast})
     # The last one added is the first to see a request. The door sees the path that the router sees.
     app.add_middleware(
         Door,
@@ -156,6 +157,7 @@ def _services(settings: Settings, clock: Clock) -> Services:
         policy=settings.budget_policy(),
         limits=SeriesLimits(settings.max_series_per_request, settings.max_kpis),
         room=BodyRoom(2 * settings.max_body_bytes),
+        body_work=BodyWork(clock),
     )
 
 

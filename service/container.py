@@ -8,6 +8,7 @@ from enum import StrEnum
 from fastapi import Request
 
 from kpi.catalogue import Catalogue
+from service.body_work import BodyWork
 from service.budget import BudgetPolicy
 from service.clock import Clock
 from service.engine import Engine
@@ -62,6 +63,7 @@ class Services:
         policy: Turns a request's budget into a deadline.
         limits: What one request may hold.
         room: What large bodies may hold together.
+        body_work: What small bodies are likely to hold.
         phase: Where the service stands.
         reason: Why it is not ready, empty where it is.
         running: The parts that exist once it is started, None before.
@@ -74,6 +76,7 @@ class Services:
     policy: BudgetPolicy
     limits: SeriesLimits
     room: BodyRoom
+    body_work: BodyWork
     phase: Phase = Phase.STARTING
     reason: str = "the model is being loaded"
     running: Running | None = None

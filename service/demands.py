@@ -14,7 +14,7 @@ from typing import TypeVar
 from fastapi import Request
 
 from model.predictor import Rung
-from service.budget import BUDGET_HEADER, PRIORITY_HEADER, RUNG_HEADER, Deadline
+from service.budget import BUDGET_HEADER, PRIORITY_HEADER, RUNG_HEADER, BudgetPolicy, Deadline
 from service.container import Running, Services
 from service.engine import Ask, Priority
 from service.errors import InvalidRequestError
@@ -150,29 +150,29 @@ def check_door(request: Request, services: Services, model: ServedModel) -> None
         engine.check_permits(_priority(said))
         return
     timing = timing_of(request)
-    deadline = check_head(services, said, model, timing.arrival_s)
+    deadline, rung, priority = demand_of(services.policy, said, timing.arrival_s)
+    engine.check_door(model.ladder, deadline, rung, priority)
     timing.budget_ms = deadline.budget_ms
 
 
-def check_head(services: Services, said: Headed, model: ServedModel, arrival_s: float) -> Deadline:
-    """Refuse a request whose headers state a budget that cannot be kept; its deadline else.
+def demand_of(
+    policy: BudgetPolicy, said: Headed, arrival_s: float
+) -> tuple[Deadline, Rung, Priority]:
+    """What headers ask for of a request that came at `arrival_s`.
 
     Raises:
         InvalidRequestError: A header makes no sense.
-        NotReadyError: The engine starts or stops.
-        OverloadedError: The queue is full, or the budget cannot be kept.
     """
-    rung = _chosen(said.minimum_rung, RUNG_HEADER, Rung, Rung.BASELINE)
     priority = _priority(said)
-    deadline = services.policy.deadline(
+    deadline = policy.deadline(
         arrival_s,
         stated_ms=None,
         path="",
         header=said.budget_ms,
         patient=priority is Priority.BATCH,
     )
-    services.require().engine.check_door(model.ladder, deadline, rung, priority)
-    return deadline
+    rung = _chosen(said.minimum_rung, RUNG_HEADER, Rung, Rung.BASELINE)
+    return deadline, rung, priority
 
 
 def chosen(text: str, choices: type[Choice], path: str) -> Choice:

@@ -12,10 +12,15 @@ import logging
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from model.predictor import Rung
 from service.access_log import AccessLine, write_line
+from service.bodies import JSON_MEDIA_TYPE
+from service.budget import Deadline
 from service.container import Services
-from service.demands import check_head, headed_in
+from service.demands import demand_of, headed_in
+from service.engine import Priority
 from service.errors import ANSWERS, OverloadedError, RequestError
+from service.gate import Seen
 from service.problems import MEDIA_TYPE, problem_text
 from service.request_identity import REQUEST_ID_HEADER, RequestIdentity, identify, instance_of_id
 
@@ -23,28 +28,47 @@ PATH = "/v1/forecast"
 """Its requests are answered by the default model, as far as their heads say."""
 
 _URL = PATH.encode("ascii")
-_STATUS_LINE = b"HTTP/1.1 429 Too Many Requests\r\n"
 # What a browser, a tracing proxy or a client that waits for a word expects of the answer.
 _LEFT = frozenset((b"transfer-encoding", b"expect", b"origin", b"traceparent"))
+_JSON = JSON_MEDIA_TYPE.encode("ascii")
+_ID = REQUEST_ID_HEADER.lower().encode("ascii")
 _MOST_BODY_BYTES, _MOST_DIGITS = 65_536, 6
+# A client's heads are alike; looking through one takes as long as refusing it.
+_MOST_KNOWN, _MOST_KNOWN_BYTES = 128, 2_048
 
 Headers = Sequence[tuple[bytes, bytes]]
 Address = tuple[str, int]
+
+
+class Demand(NamedTuple):
+    """What a head asks for.
+
+    Attributes:
+        budget_ms: Latency budget.
+        least_rung: The least rung that is an answer.
+        priority: Whose answer waits for whose.
+        body_bytes: Length of the body to come, 0 where that says nothing of what it holds.
+    """
+
+    budget_ms: float
+    least_rung: Rung
+    priority: Priority
+    body_bytes: int
 
 
 class Verdict(NamedTuple):
     """What is to become of a request.
 
     Attributes:
-        is_checked: Whether its budget was measured.
+        seen: What is known of it, where its budget was measured and can be kept.
         answer: The refusal as it is sent, None where the application answers.
     """
 
-    is_checked: bool
+    seen: Seen | None = None
     answer: bytes | None = None
 
 
-NOT_SEEN, LET_THROUGH = Verdict(is_checked=False), Verdict(is_checked=True)
+NOT_SEEN = Verdict()
 
 
 class EarlyRefusals:
@@ -62,6 +86,9 @@ class EarlyRefusals:
         self._logs = settings.access_log
         self._most_headers = settings.max_headers
         self._most_head_bytes = settings.max_head_bytes
+        self._known: dict[tuple[tuple[bytes, bytes], ...], Demand | None] = {}
+        self._server_headers: Headers = ()
+        self._server_lines = b""
 
     def look(
         self,
@@ -80,68 +107,122 @@ class EarlyRefusals:
             client: Address and port.
             server_headers: Of every answer.
         """
-        if not self._is_open or url != _URL or method != b"POST" or not self._is_plain(headers):
+        if not self._is_open or url != _URL or method != b"POST":
+            return NOT_SEEN
+        demand = self._demand(headers)
+        if demand is None:
             return NOT_SEEN
         services = self._services
-        said = headed_in(headers)
-        if said.budget_ms is None:
-            return NOT_SEEN
         arrival_s = services.clock.monotonic_s()
+        deadline = Deadline(arrival_s, demand.budget_ms)
+        samples = services.body_work.least_samples(demand.body_bytes)
         try:
-            check_head(services, said, services.require().models.default, arrival_s)
+            running = services.require()
+            running.engine.check_door(
+                running.models.default.ladder,
+                deadline,
+                demand.least_rung,
+                demand.priority,
+                samples,
+            )
         except OverloadedError as error:
             identity = identify(headers)
-            text = self._text(error, identity, client, arrival_s, float(said.budget_ms))
-            return Verdict(True, _written(error, identity, text, server_headers))
+            text = self._text(error, identity, client, deadline)
+            return Verdict(answer=self._written(error, identity, text, server_headers))
         except RequestError:
             return NOT_SEEN
-        return LET_THROUGH
+        return Verdict(Seen(demand.body_bytes, samples))
+
+    def _demand(self, headers: Headers) -> Demand | None:
+        """What a head asks for; None where the application has to look at it."""
+        head = tuple(headers)
+        try:
+            return self._known[head]
+        except KeyError:
+            pass
+        size = len(_URL) + sum(len(name) + len(value) for name, value in headers)
+        demand = self._read(headers, size)
+        # An id is a new one each time.
+        if size <= _MOST_KNOWN_BYTES and all(name != _ID for name, _ in headers):
+            if len(self._known) >= _MOST_KNOWN:
+                self._known.clear()
+            self._known[head] = demand
+        return demand
+
+    def _read(self, headers: Headers, size: int) -> Demand | None:
+        if size > self._most_head_bytes or not self._is_plain(headers):
+            return None
+        said = headed_in(headers)
+        if said.budget_ms is None:
+            return None
+        try:
+            deadline, least_rung, priority = demand_of(self._services.policy, said, 0.0)
+        except RequestError:
+            return None
+        return Demand(deadline.budget_ms, least_rung, priority, _body_bytes(headers))
 
     def _is_plain(self, headers: Headers) -> bool:
         """Whether a head is one that the door lets in, of a request with a small body."""
         if len(headers) > self._most_headers:
             return False
-        size = len(_URL)
         for name, value in headers:
-            size += len(name) + len(value)
             if name in _LEFT:
                 return False
             if name == b"content-length" and not (
                 len(value) <= _MOST_DIGITS and value.isdigit() and int(value) <= _MOST_BODY_BYTES
             ):
                 return False
-        return size <= self._most_head_bytes
+        return True
 
     def _text(
         self,
         error: OverloadedError,
         identity: RequestIdentity,
         client: Address | None,
-        arrival_s: float,
-        budget_ms: float,
+        deadline: Deadline,
     ) -> bytes:
         """The body of a refusal, which is counted and logged as any other."""
         services, answer = self._services, ANSWERS[type(error)]
         text = problem_text(answer, str(error), instance_of_id(identity.request_id))
-        duration_s = services.clock.monotonic_s() - arrival_s
+        duration_s = services.clock.monotonic_s() - deadline.arrival_s
         services.metrics.count_rejected(answer.slug)
-        services.metrics.observe_request(PATH, duration_s, budget_ms)
+        services.metrics.observe_request(PATH, duration_s, deadline.budget_ms)
         if self._logs:
             line = AccessLine("POST", PATH, PATH, answer.status, duration_s, 0, len(text), client)
             write_line(logging.INFO, line, identity, services.clock.now_ms())
         return text
 
+    def _written(
+        self,
+        error: OverloadedError,
+        identity: RequestIdentity,
+        text: bytes,
+        server_headers: Headers,
+    ) -> bytes:
+        """A refusal as it is sent."""
+        if server_headers is not self._server_headers:  # the server makes new ones every second
+            self._server_headers = server_headers
+            self._server_lines = b"".join([b"%b: %b\r\n" % field for field in server_headers])
+        return (
+            b"HTTP/1.1 429 Too Many Requests\r\n%b"
+            b"content-type: %b\r\ncontent-length: %d\r\nretry-after: %d\r\n%b: %b\r\n\r\n%b"
+        ) % (
+            self._server_lines,
+            MEDIA_TYPE.encode("ascii"),
+            len(text),
+            error.retry_after_s,
+            _ID,
+            identity.request_id.encode("ascii"),
+            text,
+        )
 
-def _written(
-    error: OverloadedError, identity: RequestIdentity, text: bytes, server_headers: Headers
-) -> bytes:
-    """A refusal as it is sent."""
-    fields = [
-        *server_headers,
-        (b"content-type", MEDIA_TYPE.encode("ascii")),
-        (b"content-length", str(len(text)).encode("ascii")),
-        (b"retry-after", str(error.retry_after_s).encode("ascii")),
-        (REQUEST_ID_HEADER.lower().encode("ascii"), identity.request_id.encode("ascii")),
-    ]
-    head = b"".join([b"%b: %b\r\n" % field for field in fields])
-    return b"%b%b\r\n%b" % (_STATUS_LINE, head, text)
+
+def _body_bytes(headers: Headers) -> int:
+    """Length of a body that is sent as it is, 0 of any other."""
+    length = 0
+    for name, value in headers:
+        if name == b"content-encoding" or (name == b"content-type" and not value.startswith(_JSON)):
+            return 0
+        if name == b"content-length":
+            length = int(value)
+    return length

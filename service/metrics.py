@@ -121,6 +121,7 @@ class Metrics:
         self._used_by_route: dict[str, Histogram] = {}
         self._forecasts = _counter(FORECASTS, registry)
         self._rejected = _counter(REJECTED, registry)
+        self._rejected_by_reason: dict[str, Counter] = {}
         self._batch_size = _histogram(BATCH_SIZE, registry)
         self._queue_depth = _gauge(QUEUE_DEPTH, registry)
         self._rung_cost = _gauge(RUNG_COST, registry)
@@ -169,7 +170,10 @@ class Metrics:
 
     def count_rejected(self, reason: str) -> None:
         """A request got an error; `reason` comes from the closed list in `service.errors`."""
-        self._rejected.labels(reason).inc()
+        rejected = self._rejected_by_reason.get(reason)
+        if rejected is None:
+            rejected = self._rejected_by_reason[reason] = self._rejected.labels(reason)
+        rejected.inc()
 
     def observe_batch(self, windows: int) -> None:
         """The model was called with this many windows."""

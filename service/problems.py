@@ -5,12 +5,12 @@ RFC 9457 problem details on our own routes, the protocol's own shape on those of
 
 from __future__ import annotations
 
-import json
 import logging
 from collections.abc import Sequence
 from http import HTTPStatus
 from typing import Any
 
+import orjson
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import Response
@@ -201,4 +201,4 @@ def problem_text(
         body["path"] = faults[0].path
     if len(faults) > 1:
         body["errors"] = [{"path": fault.path, "reason": fault.reason} for fault in faults]
-    return json.dumps(body, ensure_ascii=False).encode()
+    return orjson.dumps(body)

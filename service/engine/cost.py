@@ -2,9 +2,10 @@
 
 The estimate is `call_s * calls + work_s * work`. Both are measured when a model is warmed up and
 follow the machine from then on, all rungs on one thread together: newer calls count more, and what
-only one of the two shows (a machine that became slower altogether) moves both. Squares of relative
-errors are minimised, or the largest calls alone would decide. How far calls exceed their estimate
-is kept beside it, so that a promise can be made with the margin that this machine needs.
+only one of the two shows (a machine that became slower altogether) moves both. How far calls exceed
+their estimate is kept beside it, so that a promise can be made with the reserve that this machine
+needs: what disturbs a call comes now and then, so that its spread grows with the root of the call's
+length, and a short call that was held up says little of long ones.
 """
 
 from __future__ import annotations
@@ -27,10 +28,11 @@ _MOST_GROWTH = 8.0
 """Of a call that took much longer than expected so much is believed: it may be the only one."""
 _PROPORTION_WEIGHT = 0.1
 """Calls that the measured proportion between the two costs is worth."""
-_RATIOS_KEPT, _LEAST_RATIOS = 200, 20
-_RATIO_LEVEL = 0.99
-_FIRST_MARGIN = 1.25
-_LEAST_MARGIN, _MOST_MARGIN = 1.05, 4.0
+_SPREADS_KEPT, _LEAST_SPREADS = 200, 20
+_SPREAD_LEVEL = 0.99
+_FIRST_RESERVE = 0.25
+_LEAST_RESERVE, _MOST_RESERVE = 0.05, 3.0
+"""Shares of an estimate."""
 _LEAST_S, _LEAST_RATIO = 1e-9, 1e-6
 
 
@@ -66,19 +68,23 @@ class Pace:
     def __init__(self) -> None:
         self._factors = (1.0, 1.0)
         self._sums = _Sums()
-        self._ratios = Recent(_RATIOS_KEPT, _MEMORY_S, _LEAST_RATIOS)
-        self._margin_ratio = _FIRST_MARGIN
+        self._spreads = Recent(_SPREADS_KEPT, _MEMORY_S, _LEAST_SPREADS)
+        self._spread: float | None = None
         self._observed_s = -math.inf
+        # Of the calls that are remembered: what they would have taken at the start, and how many.
+        self._lines_s = self._calls = 0.0
 
     @property
     def factors(self) -> tuple[float, float]:
         """How many times as long samples take, and calls."""
         return self._factors
 
-    @property
-    def margin_ratio(self) -> float:
-        """Durations stay below this many times their estimate, in 99 of 100 calls."""
-        return self._margin_ratio
+    def reserve_s(self, estimate_s: float) -> float:
+        """By how much calls of this estimate exceed it at most, in 99 of 100."""
+        if self._spread is None:
+            return _FIRST_RESERVE * estimate_s
+        reserve_s = self._spread * math.sqrt(estimate_s)
+        return min(max(reserve_s, _LEAST_RESERVE * estimate_s), _MOST_RESERVE * estimate_s)
 
     @property
     def observed_s(self) -> float:
@@ -89,18 +95,28 @@ class Pace:
         """How many times as long a call takes of which samples are this share."""
         return self._factors[0] * share + self._factors[1] * (1 - share)
 
-    def observe(self, share: float, ratio: float, now_s: float) -> None:
-        """A call of which samples are this share took so many times as long, and ended now."""
+    def observe(self, share: float, line_s: float, duration_s: float, now_s: float) -> None:
+        """A call took so long, and ended now.
+
+        Args:
+            share: Of samples in it, against the call itself.
+            line_s: What it would have taken at the start.
+            duration_s: What it took.
+            now_s: When it ended.
+        """
         passed_s = now_s - self._observed_s if math.isfinite(self._observed_s) else 0.0
         self._observed_s = now_s
-        expected = max(self.expected_ratio(share), _LEAST_RATIO)
-        self._ratios.append(ratio / expected, now_s)
+        ratio, expected = duration_s / line_s, max(self.expected_ratio(share), _LEAST_RATIO)
+        expected_s = expected * line_s
+        self._spreads.append((duration_s - expected_s) / math.sqrt(expected_s), now_s)
         memory = min(_MEMORY, max(_LEAST_MEMORY, math.exp(-passed_s / (_MEMORY_S / 4))))
-        self._sums.add(share, min(ratio, _MOST_GROWTH * expected), memory)
+        self._lines_s = memory * self._lines_s + line_s
+        self._calls = memory * self._calls + 1
+        weight = line_s * self._calls / self._lines_s
+        self._sums.add(share, min(ratio, _MOST_GROWTH * expected), memory, weight)
         self._factors = self._sums.factors()
-        if len(self._ratios) >= _LEAST_RATIOS:
-            level = self._ratios.quantile(_RATIO_LEVEL)
-            self._margin_ratio = min(max(level, _LEAST_MARGIN), _MOST_MARGIN)
+        if len(self._spreads) >= _LEAST_SPREADS:
+            self._spread = self._spreads.quantile(_SPREAD_LEVEL)
 
 
 class CostModel:
@@ -135,10 +151,14 @@ class CostModel:
         """Seconds a call, whatever its size."""
         return self._line[1] * self._pace.factors[1]
 
-    @property
-    def margin_ratio(self) -> float:
-        """Durations stay below this many times their estimate, in 99 of 100 calls."""
-        return self._pace.margin_ratio
+    def reserve_s(self, estimate_s: float) -> float:
+        """By how much calls of this estimate exceed it at most, in 99 of 100."""
+        return self._pace.reserve_s(estimate_s)
+
+    def longest_s(self, effort: Effort) -> float:
+        """Seconds that a call takes at most, in 99 of 100."""
+        estimate_s = self.estimate_s(effort)
+        return estimate_s + self.reserve_s(estimate_s)
 
     def estimate_s(self, effort: Effort) -> float:
         """Seconds that a call is expected to take."""
@@ -149,7 +169,7 @@ class CostModel:
         line_s = self._line[0] * effort.work + self._line[1] * effort.calls
         if line_s >= _LEAST_S:
             share = self._line[0] * effort.work / line_s
-            self._pace.observe(share, duration_s / line_s, now_s)
+            self._pace.observe(share, line_s, duration_s, now_s)
 
 
 class _Sums:
@@ -158,13 +178,14 @@ class _Sums:
     def __init__(self) -> None:
         self._uu = self._uv = self._vv = self._u = self._v = 0.0
 
-    def add(self, share: float, ratio: float, memory: float) -> None:
+    def add(self, share: float, ratio: float, memory: float, weight: float) -> None:
+        """One more call, which counts so much; `memory` is what the earlier ones count by now."""
         rest = 1.0 - share
-        self._uu = memory * self._uu + share * share
-        self._uv = memory * self._uv + share * rest
-        self._vv = memory * self._vv + rest * rest
-        self._u = memory * self._u + share * ratio
-        self._v = memory * self._v + rest * ratio
+        self._uu = memory * self._uu + weight * share * share
+        self._uv = memory * self._uv + weight * share * rest
+        self._vv = memory * self._vv + weight * rest * rest
+        self._u = memory * self._u + weight * share * ratio
+        self._v = memory * self._v + weight * rest * ratio
 
     def factors(self) -> tuple[float, float]:
         """U and v, drawn towards each other; equal where one of them would not be above 0."""

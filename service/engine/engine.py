@@ -11,20 +11,20 @@ from __future__ import annotations
 
 import asyncio
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from functools import partial
-
-import numpy as np
 
 from kpi.window import KpiWindow
 from model.predictor import Rung
 from service.budget import Deadline
 from service.clock import Clock
 from service.engine.cost import CostModel, Effort, Measured
-from service.engine.job import Answer, Ask, Job, Priority
-from service.engine.ladder import Ladder
-from service.engine.lane import Lane, expire, fail
+from service.engine.job import Answer, Ask, Job, Priority, expire, fail
+from service.engine.ladder import Ladder, Step
+from service.engine.lane import Lane
+from service.engine.looks import Looks
 from service.engine.recent import Recent
+from service.engine.refusals import Refusal, Refusals
 from service.engine.trials import Call, Trials
 from service.engine.worker import Worker
 from service.errors import BudgetError, DeadlineError, NotReadyError, OverloadedError
@@ -37,8 +37,6 @@ STALL_S = 60.0
 MODEL_NICENESS = 10
 """Requests are read, refused and answered while the model works; it is the one that never pauses,
 and where both want the last core the event loop is to have it when it needs it."""
-# What any request asks for at least.
-_LEAST = KpiWindow("", ("",), 0, 1, np.full((1, 1), np.nan, dtype=np.float32))
 YIELD_S = 0.01
 # What writing an answer costs until some have been written: a quarter of a millisecond, and as much
 # for every thousand numbers.
@@ -82,6 +80,7 @@ class Engine:
         self._batch_limit = batch_limit
         self._on_stall = on_stall
         self._jobs: dict[Priority, set[Job]] = {priority: set() for priority in Priority}
+        self._looks = Looks()
         self._answers = CostModel(_FIRST_ANSWERS)
         self._lags = Recent(_LAGS_KEPT, _LAG_MEMORY_S)
         self._accepts = False
@@ -104,6 +103,7 @@ class Engine:
             lane("inference", MODEL_NICENESS),
             lane("baseline", 0),
         )
+        self._refusals = {lane: Refusals() for lane in (self._model_lane, self._baseline_lane)}
 
     @property
     def is_running(self) -> bool:
@@ -144,9 +144,22 @@ class Engine:
                     job.choose(step)
 
     def check_door(
-        self, ladder: Ladder, deadline: Deadline, least_rung: Rung, priority: Priority
+        self,
+        ladder: Ladder,
+        deadline: Deadline,
+        least_rung: Rung,
+        priority: Priority,
+        samples: int | None = None,
     ) -> None:
-        """Refuse a request before it is read, where even the smallest one could not be in time.
+        """Refuse a request before it is read, where even a small one could not be in time.
+
+        Args:
+            ladder: Who would answer it.
+            deadline: Of the request.
+            least_rung: The least that is an answer to it.
+            priority: Of the request.
+            samples: What it holds at least, as far as that is foretold; for the rest it is taken
+                for one like the newest of which the same was.
 
         Raises:
             NotReadyError: The engine is not started, or stops.
@@ -154,8 +167,11 @@ class Engine:
             BudgetError: Nothing fits its budget.
         """
         self.check_permits(priority)
-        ask = Ask(1, (), deadline, least_rung, priority)
-        self._place(self._job((_LEAST,), ask, ladder))
+        like = self._looks.find(samples)
+        ask = Ask(like.horizon, like.levels, deadline, least_rung, priority, samples)
+        placed = self._place((like.window,), ask, ladder, is_known=True)
+        if isinstance(placed, Refusal):
+            raise _budget_error(placed, ask)
 
     def submit(
         self, windows: Sequence[KpiWindow], ask: Ask, ladder: Ladder
@@ -176,8 +192,11 @@ class Engine:
         now_s = self._clock.monotonic_s()
         if ask.deadline.has_passed(now_s):
             raise DeadlineError(Stage.WINDOW, ask.deadline.budget_ms)
-        job = self._job(windows, ask, ladder)
-        lane = self._place(job)
+        self._looks.keep(windows, ask)
+        placed = self._place(windows, ask, ladder, is_known=ask.foretold_samples is not None)
+        if isinstance(placed, Refusal):
+            raise _budget_error(placed, ask)
+        lane, job = placed
         job.timer = self._clock.call_at(ask.deadline.expires_s, lambda: expire(job))
         job.result.add_done_callback(lambda _: self._leave(job))
         self._jobs[ask.priority].add(job)
@@ -205,10 +224,10 @@ class Engine:
         await self._model_lane.stop()
         await self._baseline_lane.stop()
 
-    def _job(self, windows: Sequence[KpiWindow], ask: Ask, ladder: Ladder) -> Job:
+    def _job(self, windows: Sequence[KpiWindow], ask: Ask, ladder: Ladder, step: Step) -> Job:
         kpis = sum(len(window.kpis) for window in windows)
         writing = _writing(kpis * ask.horizon * len(ask.levels))
-        reserve_s = self._answers.margin_ratio * self._answers.estimate_s(writing)
+        reserve_s = self._answers.longest_s(writing)
         # Until the event loop comes to it, other requests are read and refused.
         reserve_s += self._lags.quantile(_LAG_LEVEL)
         reserve_s = min(reserve_s, _MOST_RESERVE_SHARE * ask.deadline.budget_ms / 1000)
@@ -217,7 +236,7 @@ class Engine:
             ladder=ladder,
             windows=windows,
             due_s=ask.deadline.expires_s - reserve_s,
-            step=ladder.steps[0],
+            step=step,
             result=asyncio.get_running_loop().create_future(),
             queued_s=self._clock.monotonic_s(),
             batch_limit=self._batch_limit,
@@ -226,29 +245,37 @@ class Engine:
     def _lane(self, rung: Rung) -> Lane:
         return self._baseline_lane if rung is Rung.BASELINE else self._model_lane
 
-    def _place(self, job: Job) -> Lane:
-        """Choose the best rung that fits, and its lane.
+    def _place(
+        self, windows: Sequence[KpiWindow], ask: Ask, ladder: Ladder, *, is_known: bool
+    ) -> tuple[Lane, Job] | Refusal:
+        """Choose the best rung that fits, and its lane; or say why none does.
 
-        Raises:
-            BudgetError: None does.
+        Args:
+            windows: What it holds.
+            ask: What it wants.
+            ladder: Who answers.
+            is_known: Whether what the door asks of others like it says enough of it.
         """
+        job: Job | None = None
         late_s, own_s = math.inf, math.inf
-        for step in job.ladder.down_to(job.ask.least_rung):
-            if job.step is not step:
-                job.choose(step)
+        for step in ladder.down_to(ask.least_rung):
             lane = self._lane(step.rung)
-            if (late := lane.late_s(job)) <= 0:
-                return lane
-            # It may be believed to be slower than it is, and nothing else would show it.
-            lane.probe(partial(self._trials.smallest, step, job.ladder))
-            late_s, own_s = min(late_s, late), min(own_s, lane.own_s(job))
-        least = job.ask.least_rung.value
-        raise BudgetError(
-            f"an answer of rung {least} would come {1000 * late_s:.0f} ms after the budget of "
-            f"{job.ask.deadline.budget_ms:g} ms; it takes {1000 * own_s:.1f} ms where nothing else "
-            "waits: state a larger budget, a lesser rung or fewer series, or come back later",
-            _retry_after_s(late_s),
-        )
+            refusals = self._refusals[lane]
+            asked = _asked(step, ask) if is_known else None
+            refusal = refusals.find(asked, ask.deadline.expires_s, lane.moves)
+            if refusal is None:
+                if job is None:
+                    job = self._job(windows, ask, ladder, step)
+                else:
+                    job.choose(step)
+                if (late := lane.late_s(job)) <= 0:
+                    return lane, job
+                # It may be believed to be slower than it is, and nothing else would show it.
+                lane.probe(partial(self._trials.smallest, step, ladder))
+                refusal = Refusal(ask.deadline.expires_s, late, lane.own_s(job))
+                refusals.keep(asked, refusal, lane.moves)
+            late_s, own_s = min(late_s, refusal.late_s), min(own_s, refusal.own_s)
+        return Refusal(ask.deadline.expires_s, late_s, own_s)
 
     def _step_down(self, job: Job) -> bool:
         """Have a job answered by a lesser rung, where it takes one and that is in time."""
@@ -306,6 +333,21 @@ class Engine:
                 for job in jobs
             )
         )
+
+
+def _asked(step: Step, ask: Ask) -> Hashable:
+    """What requests have in common that look alike before they are read."""
+    return step, ask.priority, ask.deadline.budget_ms, ask.foretold_samples
+
+
+def _budget_error(refusal: Refusal, ask: Ask) -> BudgetError:
+    return BudgetError(
+        f"an answer of rung {ask.least_rung.value} would come {1000 * refusal.late_s:.0f} ms after "
+        f"the budget of {ask.deadline.budget_ms:g} ms; it takes {1000 * refusal.own_s:.1f} ms "
+        "where nothing else waits: state a larger budget, a lesser rung or fewer series, or come "
+        "back later",
+        _retry_after_s(refusal.late_s),
+    )
 
 
 def _retry_after_s(wait_s: float) -> int:

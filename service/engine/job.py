@@ -12,7 +12,9 @@ from model.predictor import Forecast, Rung
 from service.budget import Deadline
 from service.clock import Timer
 from service.engine.cost import Effort
-from service.engine.ladder import Ladder, Step
+from service.engine.ladder import Extent, Ladder, Step, extents_of
+from service.errors import DeadlineError
+from service.metrics import Stage
 
 
 class Priority(StrEnum):
@@ -32,6 +34,8 @@ class Ask:
         deadline: When the answer is worth nothing any more.
         least_rung: The least that is an answer to it.
         priority: A batch request is worked on while no control request waits.
+        foretold_samples: What it was taken to hold at least when it was let in, None where it was
+            let in without a look.
     """
 
     horizon: int
@@ -39,6 +43,7 @@ class Ask:
     deadline: Deadline
     least_rung: Rung = Rung.BASELINE
     priority: Priority = Priority.CONTROL
+    foretold_samples: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,8 +80,9 @@ class Job:
         taken: How many of the windows have been given to the model.
         begun_s: When the first one was.
         forecasts: Those that are there.
+        extents: Those of its windows.
         left: What the windows take that the model has not been given, in calls of its own.
-        shapes: Those of its windows.
+        shapes: Those of its windows at this rung.
     """
 
     ask: Ask
@@ -91,20 +97,22 @@ class Job:
     taken: int = 0
     begun_s: float | None = None
     forecasts: list[Forecast] = field(default_factory=list)
+    extents: list[Extent] = field(init=False)
     left: Effort = field(init=False)
-    shapes: frozenset[tuple[int, int, int]] = field(init=False)
+    shapes: frozenset[Extent] = field(init=False)
 
     def __post_init__(self) -> None:
+        self.extents = extents_of(self.windows)
         self.choose(self.step)
 
     def choose(self, step: Step) -> None:
         """Answer by this rung."""
         self.step = step
-        left = self.windows[self.taken :]
-        chunks = [left[i : i + self.batch_limit] for i in range(0, len(left), self.batch_limit)]
+        left, most = self.extents[self.taken :], self.batch_limit
+        chunks = [left[i : i + most] for i in range(0, len(left), most)]
         efforts = [step.effort(chunk, self.ask.horizon) for chunk in chunks]
         self.left = Effort(sum(one.work for one in efforts), sum(one.calls for one in efforts))
-        self.shapes = frozenset(step.shape(window) for window in self.windows)
+        self.shapes = frozenset(map(step.shape, set(self.extents)))
 
     @property
     def windows_left(self) -> int:
@@ -121,8 +129,9 @@ class Job:
         windows = self.windows[self.taken : self.taken + most]
         if self.begun_s is None:
             self.begun_s = now_s
+        extents = self.extents[self.taken : self.taken + most]
         self.taken += len(windows)
-        spent = self.step.effort(windows, self.ask.horizon)
+        spent = self.step.effort(extents, self.ask.horizon)
         least_calls = -(-self.windows_left // self.batch_limit)
         self.left = Effort(
             max(0.0, self.left.work - spent.work) if self.windows_left else 0.0,
@@ -148,3 +157,24 @@ class Piece:
     job: Job
     windows: Sequence[KpiWindow]
     effort: Effort
+
+
+def together(pieces: Sequence[Piece]) -> Effort:
+    """What a call of pieces of one kind takes, of which there is at least one."""
+    if len(pieces) == 1:
+        return pieces[0].effort
+    job = pieces[0].job
+    calls = job.step.passes(job.ask.horizon) * len(job.shapes)
+    return Effort(sum(piece.effort.work for piece in pieces), calls)
+
+
+def expire(job: Job) -> None:
+    """The job's deadline has passed, or will before it could be done."""
+    stage = Stage.INFER if job.taken else Stage.QUEUE
+    fail(job, DeadlineError(stage, job.ask.deadline.budget_ms))
+
+
+def fail(job: Job, error: Exception) -> None:
+    """End a job with an error, unless it has ended."""
+    if not job.result.done():
+        job.result.set_exception(error)

@@ -6,14 +6,25 @@ Axis legend: K KPIs, T samples, H steps.
 from __future__ import annotations
 
 import itertools
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import TypeAlias
 
 from kpi.window import KpiWindow
 from model.predictor import ModelIdentity, Predictor, Rung
 from service.engine.cost import CostModel, Effort
 
+Extent: TypeAlias = tuple[int, int, int]
+"""Of a window: length of a sample in milliseconds, KPIs, samples of each."""
+
 _THOUSAND = 1_000
+_RUNGS = tuple(Rung)
+
+
+def extents_of(windows: Sequence[KpiWindow]) -> list[Extent]:
+    """Those of windows, in order."""
+    return [(window.step_ms, *window.values.shape) for window in windows]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -34,19 +45,24 @@ class Step:
     pass_steps: int | None = None
     cost: CostModel = field(default_factory=CostModel)
 
-    def shape(self, window: KpiWindow) -> tuple[int, int, int]:
+    def shape(self, extent: Extent) -> Extent:
         """Windows of one shape go through the predictor together."""
-        return window.step_ms, len(window.kpis), self._steps(window)
+        step_ms, kpis, steps = extent
+        return step_ms, kpis, steps if self.most_steps is None else min(steps, self.most_steps)
 
-    def effort(self, windows: Sequence[KpiWindow], horizon: int) -> Effort:
-        """What it takes to forecast these windows together."""
-        passes = 1 if self.pass_steps is None else -(-horizon // self.pass_steps)
-        samples = sum(len(w.kpis) * (passes * self._steps(w) + horizon) for w in windows)
-        shapes = {self.shape(window) for window in windows}
+    def passes(self, horizon: int) -> int:
+        """How often a window goes through the predictor."""
+        return 1 if self.pass_steps is None else -(-horizon // self.pass_steps)
+
+    def effort(self, extents: Sequence[Extent], horizon: int) -> Effort:
+        """What it takes to forecast windows of these extents together."""
+        passes = self.passes(horizon)
+        samples, shapes = 0, set()
+        for extent, number in Counter(extents).items():  # of many windows most are alike
+            shape = self.shape(extent)
+            samples += number * shape[1] * (passes * shape[2] + horizon)
+            shapes.add(shape)
         return Effort(samples / _THOUSAND, passes * len(shapes))
-
-    def _steps(self, window: KpiWindow) -> int:
-        return window.steps if self.most_steps is None else min(window.steps, self.most_steps)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -63,7 +79,7 @@ class Ladder:
     steps: tuple[Step, ...]
 
     def __post_init__(self) -> None:
-        order = [list(Rung).index(step.rung) for step in self.steps]
+        order = [_RUNGS.index(step.rung) for step in self.steps]
         if not order or any(later <= earlier for earlier, later in itertools.pairwise(order)):
             raise ValueError(
                 f"expected rungs in the order {[rung.value for rung in Rung]}, at least one, got "
@@ -82,8 +98,8 @@ class Ladder:
 
     def down_to(self, least: Rung) -> tuple[Step, ...]:
         """The rungs that are no worse than `least`."""
-        order = list(Rung)
-        return tuple(step for step in self.steps if order.index(step.rung) <= order.index(least))
+        last = _RUNGS.index(least)
+        return tuple([step for step in self.steps if _RUNGS.index(step.rung) <= last])
 
     def step_of(self, rung: Rung) -> Step | None:
         """The step of this rung, None where the model has none."""

@@ -16,15 +16,15 @@ from kpi.window import KpiWindow
 from model.predictor import Forecast
 from service.clock import Clock, Timer
 from service.engine.cost import Pace
-from service.engine.job import Answer, Ask, Job, Piece, Priority
-from service.engine.ladder import Step
+from service.engine.job import Answer, Ask, Job, Piece, Priority, expire, fail, together
+from service.engine.ladder import Step, extents_of
 from service.engine.plan import Plan, Slot
 from service.engine.recent import Recent
 from service.engine.schedule import Schedule
 from service.engine.trials import Trial
-from service.engine.usable import is_usable
+from service.engine.usable import are_usable
 from service.engine.worker import Worker
-from service.errors import DeadlineError, InferenceError
+from service.errors import InferenceError
 from service.logs import log_event, log_failure
 from service.metrics import Metrics, Stage
 
@@ -80,6 +80,7 @@ class Lane:
         self._free_s = 0.0
         self._overrun_timer: Timer | None = None
         self._plan: Plan | None = None
+        self._moves = 0
         self._work = asyncio.Event()
         self._dispatcher: asyncio.Task[None] | None = None
 
@@ -87,6 +88,11 @@ class Lane:
     def pace(self) -> Pace:
         """How fast its thread is."""
         return self._pace
+
+    @property
+    def moves(self) -> int:
+        """Grows whenever what it has promised may have become less."""
+        return self._moves
 
     @property
     def is_running(self) -> bool:
@@ -160,7 +166,11 @@ class Lane:
         """Forget a job, if it waits."""
         if job in self._waiting:
             self._waiting.remove(job)
-            self._plan = None
+            self._move_on()
+
+    def _move_on(self) -> None:
+        self._plan = None
+        self._moves += 1
 
     async def _dispatch(self) -> None:
         while True:
@@ -172,7 +182,7 @@ class Lane:
                 await self._run_probe(self._probe)
 
     def _next_batch(self) -> list[Piece]:
-        self._plan = None
+        self._move_on()
         now_s = self._clock.monotonic_s()
         slots = self._slots(now_s)
         while self._let_one_go(slots, now_s):
@@ -230,8 +240,8 @@ class Lane:
         job = pieces[0].job
         step, cost = job.step, job.step.cost
         windows = [window for piece in pieces for window in piece.windows]
-        effort = step.effort(windows, job.ask.horizon)
-        begun_s = self._begin(cost.margin_ratio * cost.estimate_s(effort) + behind_s)
+        effort = together(pieces)
+        begun_s = self._begin(cost.longest_s(effort) + behind_s)
         self._watch_overrun()
         try:
             forecasts = await self.call(step, windows, job.ask)
@@ -250,11 +260,13 @@ class Lane:
     def _begin(self, longest_s: float) -> float:
         """A call begins, that will hardly take longer than this; when."""
         begun_s = self._clock.monotonic_s()
-        self._begun_s, self._free_s, self._plan = begun_s, begun_s + longest_s, None
+        self._begun_s, self._free_s = begun_s, begun_s + longest_s
+        self._move_on()
         return begun_s
 
     def _end(self) -> None:
-        self._begun_s, self._free_s, self._plan = None, 0.0, None
+        self._begun_s, self._free_s = None, 0.0
+        self._move_on()
         if self._overrun_timer is not None:
             self._overrun_timer.cancel()
 
@@ -284,8 +296,8 @@ class Lane:
     async def _run_probe(self, trial: Trial) -> None:
         self._probe = None
         step, cost = trial.step, trial.step.cost
-        effort = step.effort(trial.windows, trial.ask.horizon)
-        begun_s = self._begin(cost.margin_ratio * cost.estimate_s(effort))
+        effort = step.effort(extents_of(trial.windows), trial.ask.horizon)
+        begun_s = self._begin(cost.longest_s(effort))
         try:
             await self.call(step, trial.windows, trial.ask)
         except Exception as error:
@@ -332,7 +344,7 @@ class Lane:
             job = piece.job
             own = forecasts[taken : taken + len(piece.windows)]
             taken += len(piece.windows)
-            if not all(map(is_usable, own, piece.windows)):
+            if not are_usable(own, piece.windows):
                 identity = job.step.predictor.identity
                 log_event(
                     _LOGGER,
@@ -376,15 +388,3 @@ class Lane:
         self._metrics.show_cost(
             step.predictor.identity, step.rung, call_s=step.cost.call_s, work_s=step.cost.work_s
         )
-
-
-def expire(job: Job) -> None:
-    """The job's deadline has passed, or will before it could be done."""
-    stage = Stage.INFER if job.taken else Stage.QUEUE
-    fail(job, DeadlineError(stage, job.ask.deadline.budget_ms))
-
-
-def fail(job: Job, error: Exception) -> None:
-    """End a job with an error, unless it has ended."""
-    if not job.result.done():
-        job.result.set_exception(error)

@@ -10,6 +10,7 @@ import math
 from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass
 
+from service.engine.cost import CostModel
 from service.engine.job import Job, Priority
 
 
@@ -114,7 +115,7 @@ class Plan:
         for job, place, ends_in in self._planned:
             run = self._runs[ends_in]
             # Of the call as it is now, with all that came into it later.
-            reserve_s = (job.step.cost.margin_ratio - 1) * run.call_s
+            reserve_s = job.step.cost.reserve_s(run.call_s)
             begins_in = place.run if place.shared else ends_in
             slots.append(Slot(job, run.finish_s, reserve_s, begins_in))
         return slots
@@ -167,17 +168,17 @@ class Plan:
         call_s = cost.call_s * job.left.calls / max(1, calls)
         run = self._open.get(job.kind, 0)
         shared = min(self._runs[run].room, windows) if job.kind in self._open else 0
-        least_s = math.inf
+        least_s, reserved_s = math.inf, 0.0
         if shared:
             # All in the call wait for what it may take longer, those after it for what it takes.
-            added_s = [cost.margin_ratio * shared * window_s]
-            added_s += [shared * window_s] * (len(self._runs) - run - 1)
+            reserved_s = self._reserved_s(self._runs[run], cost, shared * window_s)
+            added_s = [reserved_s] + [shared * window_s] * (len(self._runs) - run - 1)
             slacks_s = [each.slack_s for each in self._runs[run:]]
             left_s = [slack_s - s for slack_s, s in zip(slacks_s, added_s, strict=True)]
             least_s = min(left_s)
             # What is late anyway keeps nobody out of a call.
             if any(left < 0 <= slack for left, slack in zip(left_s, slacks_s, strict=True)):
-                shared, least_s = 0, math.inf
+                shared, reserved_s, least_s = 0, 0.0, math.inf
         own = windows - shared
         own_calls = -(-own // self._batch_limit)
         last = own - (own_calls - 1) * self._batch_limit if own_calls else 0
@@ -189,12 +190,12 @@ class Plan:
         else:
             finish_s = self._runs[run].finish_s + shared_s
             ends_s = self._runs[run].call_s + shared_s
-        reserve_s = (cost.margin_ratio - 1) * ends_s
+        reserve_s = cost.reserve_s(ends_s)
         return _Place(
             shared=shared,
             run=run,
             shared_s=shared_s,
-            reserved_s=cost.margin_ratio * shared_s,
+            reserved_s=reserved_s,
             own_calls=own_calls,
             own_s=own_s,
             call_s=last_s,
@@ -203,6 +204,13 @@ class Plan:
             finish_s=finish_s,
             slack_s=min(least_s, job.due_s - finish_s - reserve_s),
         )
+
+    @staticmethod
+    def _reserved_s(run: _Run, cost: CostModel, added_s: float) -> float:
+        """What is added to the last call of a run, and to what that may take longer."""
+        before_s = run.call_s + cost.reserve_s(run.call_s)
+        after_s = run.call_s + added_s + cost.reserve_s(run.call_s + added_s)
+        return after_s - before_s
 
 
 def urgency(job: Job) -> tuple[bool, float]:

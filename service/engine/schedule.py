@@ -17,6 +17,8 @@ from service.engine.cost import CostModel, Effort
 from service.engine.job import Job, Piece
 from service.engine.plan import Plan, Slot
 
+_ROUNDING = 1e-9
+
 
 class Schedule:
     """Works times out from what calls cost.
@@ -94,7 +96,7 @@ class Schedule:
                 room > 0
                 and job.kind == head.kind
                 and (is_planned or work_s <= spare_s)
-                and now_s + cost.margin_ratio * cost.estimate_s(grown) <= min(due_s, job.due_s)
+                and now_s + cost.longest_s(grown) <= min(due_s, job.due_s)
             )
             if not fits:
                 # It waits for this call: whoever is due later may add to that what it can spare.
@@ -114,7 +116,7 @@ class Schedule:
         windows = min(job.windows_left, self._batch_limit)
         work = job.left.work * windows / max(1, job.windows_left)
         cost = job.step.cost
-        return cost.margin_ratio * cost.estimate_s(Effort(work, self._passes(job)))
+        return cost.longest_s(Effort(work, self._passes(job)))
 
     def _passes(self, job: Job) -> int:
         """How often a job goes through the model in one call of it."""
@@ -129,4 +131,4 @@ class Schedule:
         spare_s = longest_s - cost.call_s * job.left.calls / max(1, calls)
         if window_s <= 0 or spare_s >= window_s * self._batch_limit:
             return self._batch_limit
-        return max(1, math.floor(spare_s / window_s))
+        return max(1, math.floor(spare_s / window_s + _ROUNDING))

@@ -13,7 +13,7 @@ from service.budget import Deadline
 from service.clock import Clock
 from service.engine.cost import Measured, Pace
 from service.engine.job import Ask
-from service.engine.ladder import Ladder, Step
+from service.engine.ladder import Ladder, Step, extents_of
 
 _WINDOWS = (1, 4, 16)
 _ROUNDS = 2
@@ -78,5 +78,5 @@ class Trials:
                 begun_s = self._clock.monotonic_s()
                 await call(step, many, ask)
                 duration_s = self._clock.monotonic_s() - begun_s
-                measured.append(Measured(step.effort(many, ask.horizon), duration_s))
+                measured.append(Measured(step.effort(extents_of(many), ask.horizon), duration_s))
         step.cost.start_from(measured, pace, self._clock.monotonic_s())

@@ -8,11 +8,20 @@ Axis legend: K KPIs, T samples, H steps of the horizon, Q quantile levels.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 from numpy.typing import NDArray
 
 from kpi.window import KpiWindow
 from model.predictor import Forecast
+
+
+def are_usable(forecasts: Sequence[Forecast], windows: Sequence[KpiWindow]) -> bool:
+    """Whether each of the forecasts is an answer; the windows are what they were made from."""
+    # Nearly all of all calls: one look at all numbers instead of one at those of each.
+    numbers = np.concatenate([forecast.values.ravel() for forecast in forecasts])
+    return bool(np.isfinite(numbers).all()) or all(map(is_usable, forecasts, windows))
 
 
 def is_usable(forecast: Forecast, window: KpiWindow) -> bool:

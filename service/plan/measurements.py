@@ -19,12 +19,12 @@ class RungCost:
     Attributes:
         call_ms: A call, whatever its size.
         thousand_ms: A thousand samples that enter or leave the model.
-        margin_ratio: 99 in 100 calls took at most so many times their estimate.
+        reserve_ms: By how much calls of one cell exceed their estimate at most, in 99 of 100.
     """
 
     call_ms: float
     thousand_ms: float
-    margin_ratio: float
+    reserve_ms: float
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,6 +14,7 @@ from service.answers import forecast_answer
 from service.codecs.json_requests import decode_histories
 from service.engine import BATCH_LIMIT, Step
 from service.engine.cost import CostModel, Measured
+from service.engine.ladder import extents_of
 from service.plan.curves import Curve, Point
 from service.plan.measurements import ContextCurve, RungCost, RungCurve
 from service.plan.trials import time_in_turns
@@ -186,14 +187,17 @@ def _rung_curve(
 ) -> RungCurve:
     cost = CostModel(
         [
-            Measured(step.effort(windows[:cells], workload.horizon), duration_s)
+            Measured(step.effort(extents_of(windows[:cells]), workload.horizon), duration_s)
             for cells in CALL_CELLS
             for duration_s in durations[_Key(step.rung, cells)]
         ]
     )
+    one_s = cost.estimate_s(step.effort(extents_of(windows[:1]), workload.horizon))
     return RungCurve(
         step.rung,
         step.most_steps,
         _curve(step.rung, CALL_CELLS, durations),
-        RungCost(_MS_PER_S * cost.call_s, _MS_PER_S * cost.work_s, cost.margin_ratio),
+        RungCost(
+            _MS_PER_S * cost.call_s, _MS_PER_S * cost.work_s, _MS_PER_S * cost.reserve_s(one_s)
+        ),
     )

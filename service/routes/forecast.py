@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from fastapi import APIRouter, Request
 from fastapi.responses import Response
 
@@ -11,15 +13,18 @@ from service.codecs.requests import read_forecast
 from service.container import services_of
 from service.demands import Stated, ask_of, choose_model
 from service.forecasting import answer_forecast
+from service.gate import seen_of
 from service.routes.responses import arrow_answer, demand_headers, histories_body, problems
 from service.schemas import ForecastResponse
 from service.windowing import build_windows
+
+PATH = "/v1/forecast"
 
 router = APIRouter(tags=["forecast"])
 
 
 @router.post(
-    "/v1/forecast",
+    PATH,
     summary="Forecast the histories in the request",
     description="Each series is a cell's regular samples; the answer has quantiles of the steps "
     "that follow its last one. All-null, constant or unknown series are answered, with provenance "
@@ -34,6 +39,7 @@ async def forecast(request: Request) -> Response:
     services = services_of(request)
     running = services.require()
     form = answer_form(request)
+    seen = seen_of(request)
     with services.room.visit() as visit:
         options, histories = await read_forecast(request, services, visit)
         stated = Stated(options.budget_ms, options.minimum_rung, options.priority)
@@ -42,4 +48,8 @@ async def forecast(request: Request) -> Response:
         check_horizon(options.horizon, model.predictor, "/horizon")
         check_levels(options.quantiles, model.predictor, "/quantiles")
         named = await build_windows(request, services, histories)
+        if seen is not None and seen.body_bytes:
+            samples = sum(one.window.values.size for one in named)
+            services.body_work.observe(seen.body_bytes, samples)
+            ask = replace(ask, foretold_samples=seen.samples)
         return await answer_forecast(request, services, running, model, named, ask, form)

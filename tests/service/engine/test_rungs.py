@@ -222,6 +222,40 @@ async def test_the_door_refuses_what_cannot_be_in_time_before_it_is_read():
         await asyncio.gather(holder, kept)
 
 
+def foretold(it, budget_ms, samples):
+    """As a request asks that was taken to hold so many samples when it was let in."""
+    return replace(it.ask(budget_ms, Rung.FULL), foretold_samples=samples)
+
+
+async def test_the_door_counts_on_calls_that_a_request_like_the_ones_before_it_would_share():
+    async with rungs() as it:
+        holder = await it.occupy()
+        kept = it.engine.submit(windows("k"), foretold(it, 290, 4), it.ladder)
+        deadline = it.ask(290).deadline
+        it.engine.check_door(it.ladder, deadline, Rung.FULL, Priority.CONTROL, 4)
+        with pytest.raises(BudgetError):
+            it.engine.check_door(it.ladder, deadline, Rung.FULL, Priority.CONTROL, 5)
+        it.models[Rung.FULL].gate.set()
+        await asyncio.gather(holder, kept)
+
+
+async def test_the_door_refuses_what_is_like_a_request_that_was_read_and_refused():
+    async with rungs() as it:
+        holder = await it.occupy()
+        ask = foretold(it, 290, 4)
+        kept = it.engine.submit(windows("k", 2), ask, it.ladder)
+        # One window more shares a call with those, three take another one.
+        it.engine.check_door(it.ladder, ask.deadline, Rung.FULL, Priority.CONTROL, 4)
+        with pytest.raises(BudgetError):
+            it.engine.submit(windows("a", 3), ask, it.ladder)
+        with pytest.raises(BudgetError):
+            it.engine.check_door(it.ladder, ask.deadline, Rung.FULL, Priority.CONTROL, 4)
+        it.models[Rung.FULL].gate.set()
+        await asyncio.gather(holder, kept)
+        later = it.ask(1_000).deadline
+        it.engine.check_door(it.ladder, later, Rung.FULL, Priority.CONTROL, 4)
+
+
 async def test_a_rung_that_was_slow_for_a_while_is_soon_tried_again_without_a_request():
     async with rungs(rungs=(Rung.FULL,)) as it:
         it.costs_s[Rung.FULL] = 50.0

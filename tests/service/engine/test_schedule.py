@@ -15,7 +15,7 @@ from model.predictor import Rung
 from service.budget import Deadline
 from service.engine.cost import CostModel, Effort, Measured
 from service.engine.job import Ask, Job, Priority
-from service.engine.ladder import Ladder, Step
+from service.engine.ladder import Ladder, Step, extents_of
 from service.engine.schedule import Schedule
 from tests.service.fakes import RepeatLast
 
@@ -173,8 +173,8 @@ def test_a_ladder_is_in_the_order_of_its_rungs():
 def test_a_horizon_of_several_passes_takes_the_context_several_times():
     window = KpiWindow("a", ("A", "B"), 0, 1000, np.ones((2, 600), dtype=np.float32))
     step = Step(Rung.FULL, RepeatLast(), most_steps=500, pass_steps=100)
-    assert step.effort([window], 100) == Effort(1.2, 1)
-    assert step.effort([window], 250) == Effort(3.5, 3)
+    assert step.effort(extents_of([window]), 100) == Effort(1.2, 1)
+    assert step.effort(extents_of([window]), 250) == Effort(3.5, 3)
 
 
 class Simulated:
@@ -205,7 +205,9 @@ class Simulated:
             pieces = self.schedule.batch(head, slots, begin_s)
             windows = [window for piece in pieces for window in piece.windows]
             assert len(windows) <= self.schedule._batch_limit
-            self.free_s = begin_s + SURE.cost.estimate_s(SURE.effort(windows, head.ask.horizon))
+            self.free_s = begin_s + SURE.cost.estimate_s(
+                SURE.effort(extents_of(windows), head.ask.horizon)
+            )
             for piece in pieces:
                 job = piece.job
                 if not job.windows_left:
