@@ -72,23 +72,7 @@ class PredictQuery(DemandFields):
         return said
 
 
-@router.get(
-    "/v1/models/{model}",
-    summary="Is a model ready?",
-    description="200 where it answers, 503 where it does not yet or no more.",
-    response_model=ModelReadiness,
-    responses=kserve_errors(404, 503),
-)
-async def model(request: Request, model: ModelName) -> ModelReadiness:
-    """Readiness of one model."""
-    services = services_of(request)
-    found = services.require().models.find(ModelReference(model))
-    reason = services.unreadiness()
-    if reason is not None:
-        raise NotReadyError(reason)
-    return ModelReadiness(name=found.identity.name, ready=True)
-
-
+# Before the route of the model itself, whose path holds for this one as well.
 @router.post(
     "/v1/models/{model}:predict",
     summary="Predict from instances",
@@ -133,6 +117,23 @@ async def predict(
         encode = partial(predictions_text, body, shape, answer.forecasts, named, now_ms)
         text = await write_answer(request, services, running, answer, ask, encode)
         return Response(text, media_type=JSON_MEDIA_TYPE)
+
+
+@router.get(
+    "/v1/models/{model}",
+    summary="Is a model ready?",
+    description="200 where it answers, 503 where it does not yet or no more.",
+    response_model=ModelReadiness,
+    responses=kserve_errors(404, 503),
+)
+async def model(request: Request, model: ModelName) -> ModelReadiness:
+    """Readiness of one model."""
+    services = services_of(request)
+    found = services.require().models.find(ModelReference(model))
+    reason = services.unreadiness()
+    if reason is not None:
+        raise NotReadyError(reason)
+    return ModelReadiness(name=found.identity.name, ready=True)
 
 
 def _merged(

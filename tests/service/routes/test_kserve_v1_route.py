@@ -269,3 +269,11 @@ async def test_an_application_under_a_prefix_keeps_the_protocols_errors():
     async with serving() as client:
         client.app.root_path = "/rancast"
         error(await client.get("/rancast/v1/models/other"), 404)
+
+
+async def test_a_method_that_predict_does_not_have_is_told_the_one_that_it_has():
+    async with serving() as client:
+        answer = await client.http.request("OPTIONS", "/v1/models/fake:predict")
+        assert answer.status_code == 405
+        assert answer.headers["allow"] == "POST"
+        assert (await client.get("/v1/models/fake")).status_code == 200
