@@ -82,6 +82,7 @@ def create_app(
         StartupError: A catalogue file or the token file cannot be used.
     """
     services = _services(settings, clock or SystemClock())
+    services.metrics.watch_readiness(lambda: services.unreadiness() is None)
     book = _token_book(settings)
     if book is not None and settings.token_file is not None:
         watched = [*watched, WatchedFiles("tokens", [settings.token_file], book)]

@@ -151,8 +151,9 @@ def check_door(request: Request, services: Services, model: ServedModel) -> None
         return
     timing = timing_of(request)
     deadline, rung, priority = demand_of(services.policy, said, timing.arrival_s)
-    engine.check_door(model.ladder, deadline, rung, priority)
+    # First, so that a request that is refused here is counted as one with a budget, as others are.
     timing.budget_ms = deadline.budget_ms
+    engine.check_door(model.ladder, deadline, rung, priority)
 
 
 def demand_of(

@@ -88,6 +88,13 @@ BATCH_SIZE = Family(
 QUEUE_DEPTH = Family(
     "rancast_queue_depth", "gauge", (), "Windows that wait for the model or are in it."
 )
+READY = Family(
+    "rancast_ready",
+    "gauge",
+    (),
+    "Whether requests are taken: 1, or 0 before the start is over and once the service stops or "
+    "cannot go on.",
+)
 DATA_AGE = Family(
     "rancast_data_age_seconds",
     "gauge",
@@ -184,6 +191,7 @@ FAMILIES: tuple[Family, ...] = (
     REJECTED,
     BATCH_SIZE,
     QUEUE_DEPTH,
+    READY,
     DATA_AGE,
     RUNG_COST,
     MODEL_INFO,

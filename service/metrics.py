@@ -42,6 +42,7 @@ from service.metric_families import (
     MODEL_SHARE,
     OBSERVATIONS,
     QUEUE_DEPTH,
+    READY,
     REJECTED,
     RELOADS,
     REQUEST_DURATION,
@@ -124,6 +125,7 @@ class Metrics:
         self._rejected_by_reason: dict[str, Counter] = {}
         self._batch_size = _histogram(BATCH_SIZE, registry)
         self._queue_depth = _gauge(QUEUE_DEPTH, registry)
+        self._ready = _gauge(READY, registry)
         self._rung_cost = _gauge(RUNG_COST, registry)
         self._model_info = _gauge(MODEL_INFO, registry)
         self._model_share = _gauge(MODEL_SHARE, registry)
@@ -241,6 +243,10 @@ class Metrics:
     def count_dropped_lines(self, log: str, lines: int) -> None:
         """Lines of this log found no reader: `access` or `events`."""
         self._log_lines_dropped.labels(log).inc(lines)
+
+    def watch_readiness(self, is_ready: Callable[[], bool]) -> None:
+        """Ask at every scrape from now on whether requests are taken."""
+        self._ready.set_function(lambda: float(is_ready()))
 
     def watch_store(self, figures: Callable[[], StoreFigures]) -> None:
         """Read the store's figures at every scrape from now on."""

@@ -37,12 +37,14 @@ async def test_the_service_answers_while_it_starts():
         ready = await http.get("/readyz")
         assert ready.status_code == 503
         assert ready.json()["status"] == "starting"
+        assert "\nrancast_ready 0.0\n" in (await http.get("/metrics")).text
         assert (await http.get("/healthz")).status_code == 200
         refused = await http.post("/v1/forecast", json=forecast_request())
         assert refused.status_code == 503
         model.gate.set()
         await app.state.lifecycle.started()
         assert (await http.get("/readyz")).status_code == 200
+        assert "\nrancast_ready 1.0\n" in (await http.get("/metrics")).text
 
 
 async def test_a_start_that_fails_is_neither_ready_nor_alive_and_says_why(tmp_path):
