@@ -1,0 +1,1 @@
+"""What watches the service: Prometheus rules and Grafana dashboards, generated from code."""
