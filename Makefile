@@ -96,9 +96,10 @@ test-cluster: $(CLUSTER) tools ## Run the checks of manifests and image; skips w
 	$(BIN)/python -m pytest -m cluster
 
 # What cannot be had is left out, and the tests that need it skip and say so.
-tools: $(INSTALLED) ## Fetch helm for the tests of the chart, KServe's client for those of its protocols
+tools: $(INSTALLED) ## Fetch helm, Prometheus and KServe's client for the tests that need them
 	@$(BIN)/python tests/helm/fetch_helm.py 4 $(BIN)/helm || true
 	@$(BIN)/python tests/helm/fetch_helm.py 3 $(BIN)/helm3 || true
+	@$(BIN)/python tests/monitoring/fetch_prometheus.py || true
 	@$(BIN)/python tests/protocols/build_environment.py $(VENV)-kserve || true
 
 bench: $(KERNEL) ## Run every benchmark in full and write benchmarks/results/

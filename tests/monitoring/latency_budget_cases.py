@@ -1,0 +1,182 @@
+"""Cases of the rules on the latency budget.
+
+Recorded values are compared over each window with samples that are a fifth of it apart, so that
+windows are full.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from service.observability.objectives import BURN_WINDOWS, WINDOWS, objectives
+from service.observability.thresholds import Thresholds
+from tests.monitoring.rule_case import (
+    SERVICE_LABELS,
+    Case,
+    Firing,
+    Recorded,
+    Series,
+    Silent,
+    Told,
+    series,
+)
+
+ROUTE = 'route="/v1/forecast",profile="near-rt"'
+USED = "rancast_latency_budget_used_ratio"
+IN_TIME, ANSWERED = objectives(Thresholds())
+STEP_MINUTES = {"5m": 1, "30m": 6, "1h": 12, "2h": 24, "6h": 72, "1d": 288, "3d": 864}
+
+
+def budgeted(all_: str, in_time: str) -> list[Series]:
+    """Requests with a budget, and those of them that were in time."""
+    return [
+        series(f"{USED}_count", all_, ROUTE),
+        series(f"{USED}_bucket", in_time, f'{ROUTE},le="1.0"'),
+    ]
+
+
+def rejected(reason: str, values: str) -> Series:
+    return series("rancast_requests_rejected_total", values, f'reason="{reason}"')
+
+
+def requests(values: str, route: str = "/v1/forecast") -> Series:
+    labels = f'route="{route}",profile="near-rt"'
+    return series("rancast_request_duration_seconds_count", values, labels)
+
+
+def late(share: str, *windows: str) -> list[Told]:
+    return [_told("are late or get 504", "0.5%", share, window) for window in windows]
+
+
+def refused(share: str, *windows: str) -> list[Told]:
+    return [_told("are refused or fail", "1%", share, window) for window in windows]
+
+
+def _told(failing: str, spare: str, share: str, window: str) -> Told:
+    (burn,) = [each for each in BURN_WINDOWS if each.long == window]
+    return Told(
+        {**SERVICE_LABELS, "long_window": window, "severity": burn.severity.value},
+        f"{share} of the requests to rancast {failing}, over {window}; the objective leaves "
+        f"{spare}. At this rate, {burn.rate:g} times what can be kept up or more, what is left of "
+        "a month is soon spent.",
+    )
+
+
+def recorded() -> Iterator[Case]:
+    labels = '{namespace="ran", job="rancast"}'
+    for window in WINDOWS:
+        minutes = STEP_MINUTES[window]
+
+        def grows(per_second: float, minutes: int = minutes) -> str:
+            return f"0+{per_second * 60 * minutes:g}x10"
+
+        given = [
+            *budgeted(grows(1), grows(0.95)),
+            rejected("budget", grows(0.5)),
+            rejected("full", grows(0.1)),
+            rejected("invalid", grows(0.1)),
+            requests(grows(2)),
+            requests(grows(9), "/metrics"),
+        ]
+        for name, value in (
+            # One a second, of which half are refused at the door; 0.05 a second are late.
+            (IN_TIME.requests_series(window), 0.5),
+            (IN_TIME.ratio_series(window), 0.1),
+            (ANSWERED.requests_series(window), 2),
+            (ANSWERED.ratio_series(window), 0.3),
+        ):
+            at, step = f"{10 * minutes}m", f"{minutes}m"
+            yield Recorded(name, "a steady load", given, at, {labels: value}, step)
+
+
+LATENCY_BUDGET: tuple[Case, ...] = (
+    *recorded(),
+    Recorded(
+        ANSWERED.ratio_series("5m"),
+        "nothing was ever refused",
+        [requests("0+60x10")],
+        "10m",
+        {'{namespace="ran", job="rancast"}': 0},
+    ),
+    Firing(
+        "RancastInTimeBurn",
+        "all is late since ten minutes, after half a day without",
+        budgeted("0+300x146", "0+300x144 43200x1"),
+        "730m",
+        late("16.67%", "1h"),
+        "5m",
+    ),
+    Firing(
+        "RancastInTimeBurn",
+        "4 % have been late for hours",
+        budgeted("0+5000x40", "0+4800x40"),
+        "150m",
+        late("4%", "6h", "1d", "3d"),
+        "5m",
+    ),
+    Firing(
+        "RancastInTimeBurn",
+        "a little more is late than can be kept up",
+        budgeted("0+5000x40", "0+4970x40"),
+        "150m",
+        late("0.6%", "3d"),
+        "5m",
+    ),
+    Firing(
+        "RancastInTimeBurn",
+        "refusals, which are quick, hide nothing: 1 in 10 accepted ones is late",
+        [*budgeted("0+60x100", "0+59x100"), rejected("budget", "0+50x100")],
+        "20m",
+        late("10%", "1h", "6h"),
+    ),
+    Silent(
+        "RancastInTimeBurn",
+        "as much is late as the objective leaves",
+        budgeted("0+5000x80", "0+4975x80"),
+        "390m",
+        "5m",
+    ),
+    Silent(
+        "RancastInTimeBurn",
+        "it is over: the short windows are clean",
+        budgeted("0+300x150", "0+300x144 43200x1 43500+300x3"),
+        "745m",
+        "5m",
+    ),
+    Silent(
+        "RancastInTimeBurn",
+        "too few requests to say anything",
+        budgeted("0+5x16", "0x16"),
+        "70m",
+        "5m",
+    ),
+    Silent(
+        "RancastInTimeBurn",
+        "what is refused at the door is not late",
+        [*budgeted("0+300x20", "0+300x20"), rejected("budget", "0+275x20")],
+        "90m",
+        "5m",
+    ),
+    Firing(
+        "RancastAnsweredBurn",
+        "every third request is refused, which the many probes do not hide",
+        [requests("0+300x20"), requests("0+900x20", "/healthz"), rejected("budget", "0+100x20")],
+        "90m",
+        refused("33.33%", "1h", "6h", "1d", "3d"),
+        "5m",
+    ),
+    Silent(
+        "RancastAnsweredBurn",
+        "clients send nonsense",
+        [requests("0+300x20"), rejected("invalid", "0+150x20")],
+        "90m",
+        "5m",
+    ),
+    Silent(
+        "RancastAnsweredBurn",
+        "fewer are refused than the objective leaves",
+        [requests("0+5000x20"), rejected("full", "0+45x20")],
+        "90m",
+        "5m",
+    ),
+)

@@ -1,0 +1,88 @@
+"""Cases of the rules on models and files that are read again."""
+
+from __future__ import annotations
+
+from tests.monitoring.rule_case import POD_LABELS, Case, Firing, Series, Silent, Told, series
+
+WARNING = {**POD_LABELS, "severity": "warning"}
+
+
+def reloads(kind: str, result: str, values: str = "_x5 1x60") -> list[Series]:
+    return [series("rancast_reloads_total", values, f'kind="{kind}",result="{result}"')]
+
+
+def compilations(result: str) -> list[Series]:
+    return [series("rancast_compilations_total", "_x5 1x60", f'result="{result}"')]
+
+
+def run_by(path: str) -> list[Series]:
+    labels = 'model="rancast-small",version="1.0.0",precision="float32",attention="native"'
+    return [series("rancast_inference_info", "1x60", f'{labels},path="{path}"')]
+
+
+MODELS: tuple[Case, ...] = (
+    Firing(
+        "RancastModelRefused",
+        "a checkpoint is half a file",
+        reloads("models", "failed"),
+        "8m",
+        [
+            Told(
+                WARNING,
+                "10.0.0.1:8080 of rancast refused a checkpoint within the last hour; what was in "
+                "service before still answers.",
+            )
+        ],
+    ),
+    Silent("RancastModelRefused", "it was loaded", reloads("models", "ok"), "8m"),
+    Silent("RancastModelRefused", "the tokens were", reloads("tokens", "failed"), "8m"),
+    Firing(
+        "RancastReloadFailed",
+        "the token file has a bad line",
+        reloads("tokens", "failed"),
+        "8m",
+        [
+            Told(
+                {**WARNING, "kind": "tokens"},
+                "10.0.0.1:8080 of rancast could not read its tokens again within the last hour; "
+                "the old ones hold.",
+            )
+        ],
+    ),
+    Silent("RancastReloadFailed", "a model was refused", reloads("models", "failed"), "8m"),
+    Silent("RancastReloadFailed", "it was mended", reloads("tokens", "failed", "1x99"), "70m"),
+    Firing(
+        "RancastCompiledCodeMissing",
+        "half an hour after the start it still runs as it is",
+        run_by("eager"),
+        "40m",
+        [
+            Told(
+                {
+                    **POD_LABELS,
+                    "model": "rancast-small",
+                    "version": "1.0.0",
+                    "severity": "info",
+                },
+                "10.0.0.1:8080 of rancast runs rancast-small 1.0.0 operator by operator, which "
+                "takes about twice as long.",
+            )
+        ],
+    ),
+    Silent("RancastCompiledCodeMissing", "it is being compiled", run_by("eager"), "20m"),
+    Silent("RancastCompiledCodeMissing", "it is there", run_by("compiled"), "40m"),
+    Firing(
+        "RancastCompilationFailed",
+        "the compiler was killed",
+        compilations("failed"),
+        "8m",
+        [
+            Told(
+                WARNING,
+                "10.0.0.1:8080 of rancast tried to compile a model within the last hour, and "
+                "failed.",
+            )
+        ],
+    ),
+    Silent("RancastCompilationFailed", "there is no compiler", compilations("unavailable"), "8m"),
+)
