@@ -9,14 +9,14 @@ from __future__ import annotations
 import json
 import subprocess
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from service.observability.artefacts import CHART, rule_files
-from service.observability.rule import Alert, Recording
+from service.observability.rule import Alert, Recording, RuleFile
 from service.observability.thresholds import Thresholds
 
 Series = tuple[str, str]
@@ -78,10 +78,11 @@ class Silent:
 
 @dataclass(frozen=True)
 class Recorded:
-    """What a recording rule makes of series; attributes as those of `Firing`.
+    """What recording rules make of series; attributes as those of `Firing`.
 
     Attributes:
         values: Each value by its labels, as promtool writes them.
+        others: The same of more recorded series, by their names.
     """
 
     name: str
@@ -90,6 +91,12 @@ class Recorded:
     at: str
     values: Mapping[str, float]
     step: str = "1m"
+    others: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
+
+    @property
+    def names(self) -> list[str]:
+        """All recorded series that are compared."""
+        return [self.name, *self.others]
 
 
 Case = Firing | Silent | Recorded
@@ -117,14 +124,20 @@ def run(promtool: str, folder: Path, case: Case) -> str:
     }
     match case:
         case Recorded():
-            test["promql_expr_test"] = [_expected_samples(case)]
+            test["promql_expr_test"] = [
+                _expected_samples(name, case.others.get(name, case.values), case.at)
+                for name in case.names
+            ]
         case Firing():
             test["alert_rule_test"] = [_expected_alerts(case, case.told)]
         case Silent():
             test["alert_rule_test"] = [_expected_alerts(case, ())]
+    file = _file_of(case.name)
     document = {
-        "rule_files": [str(_file_of(case.name))],
+        "rule_files": [str(CHART / "rules" / f"{file.name}.yaml")],
         "evaluation_interval": case.step,
+        # Otherwise groups take turns in any order, and alerts see what was recorded a step ago.
+        "group_eval_order": [group.name for group in file.groups],
         "tests": [test],
     }
     path = folder / "case.yaml"
@@ -139,10 +152,10 @@ def run(promtool: str, folder: Path, case: Case) -> str:
     return "" if answer.returncode == 0 else answer.stdout + answer.stderr
 
 
-def _expected_samples(case: Recorded) -> dict[str, Any]:
-    samples = [{"labels": labels, "value": value} for labels, value in case.values.items()]
+def _expected_samples(name: str, values: Mapping[str, float], at: str) -> dict[str, Any]:
+    samples = [{"labels": labels, "value": value} for labels, value in values.items()]
     # Rounded, since promtool compares floating-point numbers to the last bit.
-    return {"expr": f"round({case.name}, 1e-4)", "eval_time": case.at, "exp_samples": samples}
+    return {"expr": f"round({name}, 1e-4)", "eval_time": at, "exp_samples": samples}
 
 
 def _expected_alerts(case: Firing | Silent, told: Sequence[Told]) -> dict[str, Any]:
@@ -161,12 +174,11 @@ def _expected_alerts(case: Firing | Silent, told: Sequence[Told]) -> dict[str, A
     return {"eval_time": case.at, "alertname": case.name, "exp_alerts": expected}
 
 
-def _file_of(rule: str) -> Path:
-    """The file, as it is checked in, that holds a rule; others would only take time."""
+def _file_of(rule: str) -> RuleFile:
+    """The file that holds a rule; others would only take time."""
     for file in rule_files(Thresholds()):
         for group in file.groups:
-            if rule in {
-                each.record if isinstance(each, Recording) else each.name for each in group.rules
-            }:
-                return CHART / "rules" / f"{file.name}.yaml"
+            for each in group.rules:
+                if rule == (each.record if isinstance(each, Recording) else each.name):
+                    return file
     raise AssertionError(f"there is no rule {rule}")

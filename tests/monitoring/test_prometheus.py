@@ -34,6 +34,13 @@ class Server:
         self._http = http
         self._process = process
 
+    def is_ready(self) -> bool:
+        """Whether it answers queries; before, its port is closed or it answers 503."""
+        try:
+            return self._http.get("/-/ready").is_success
+        except httpx.TransportError:
+            return False
+
     def get(self, path: str, **parameters: str) -> Any:
         """The data of one answer of its API."""
         answer = self._http.get(f"/api/v1/{path}", params=parameters)
@@ -51,11 +58,8 @@ class Server:
         between = threading.Event()
         while time.monotonic() < end:
             assert self._process.poll() is None, "prometheus has ended"
-            try:
-                if found := holds():
-                    return found
-            except httpx.TransportError:
-                pass  # it does not listen yet
+            if found := holds():
+                return found
             between.wait(0.1)
         pytest.fail("Prometheus did not come to it in time", pytrace=True)
 
@@ -108,6 +112,7 @@ def server(
     prometheus: str, service: Live, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Server]:
     with scraping(prometheus, service, tmp_path_factory.mktemp("prometheus")) as one:
+        one.until(one.is_ready)
         one.until(lambda: one.value("rancast_ready") == 1)
         yield one
 

@@ -47,7 +47,7 @@ def test_every_alert_is_seen_firing_with_each_of_its_labels_and_silent():
 
 
 def test_every_recorded_series_is_compared_with_values():
-    compared = {case.name for case in EVERY if isinstance(case, Recorded)}
+    compared = {name for case in EVERY if isinstance(case, Recorded) for name in case.names}
     assert compared == {rule.record for rule in rules() if isinstance(rule, Recording)}
 
 
