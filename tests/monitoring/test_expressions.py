@@ -15,6 +15,7 @@ from service.observability.rule import Alert, Recording
 from service.observability.thresholds import Thresholds
 from service.realised.exposition import ACCURACY_FAMILIES
 from tests.monitoring.conftest import rules
+from tests.monitoring.series import TARGET
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 RUNBOOK = REPOSITORY / "docs" / "monitoring.md"
@@ -87,6 +88,13 @@ def test_every_family_is_looked_at_somewhere():
     )
     unseen = [family.name for family in (*FAMILIES, *ACCURACY_FAMILIES) if family.name not in text]
     assert unseen == []
+
+
+def test_no_label_is_one_that_a_scrape_adds():
+    # Prometheus would rename it to exported_…, and no rule would find it.
+    added = TARGET | {"service", "container", "endpoint", "node"}
+    clashes = [f for f in (*FAMILIES, *ACCURACY_FAMILIES) if added & set(f.labels)]
+    assert clashes == []
 
 
 def test_every_recorded_series_is_used():
