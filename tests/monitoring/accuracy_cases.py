@@ -18,6 +18,9 @@ from tests.monitoring.rule_case import (
 OTHER_POD = POD.replace("rancast-0", "rancast-1").replace("10.0.0.1", "10.0.0.2")
 STEP = "10m"
 AT = "1600m"
+SOON = "1030m"
+"""A thousand observations have been scored for half an hour."""
+
 LEVELS = "0.1,0.5,0.9"
 
 
@@ -123,6 +126,13 @@ ACCURACY: tuple[Case, ...] = (
     ),
     Silent("RancastCoverageLow", "75 % are inside", scored(covered=7.5), AT, STEP),
     Silent("RancastCoverageLow", "too few to say", scored(samples=5, covered=2), AT, STEP),
+    Silent(
+        "RancastCoverageLow", "60 % are inside, since half an hour", scored(covered=6), SOON, STEP
+    ),
+    Silent(
+        "RancastCoverageHigh", "all are inside, since half an hour", scored(covered=10), SOON, STEP
+    ),
+    Silent("RancastCoverageHigh", "too few to say", scored(samples=5, covered=5), AT, STEP),
     Firing(
         "RancastCoverageHigh",
         "all are inside where 80 % should be",
@@ -150,6 +160,13 @@ ACCURACY: tuple[Case, ...] = (
                 "kind percent over a day, clearly above that of the model that it is to replace.",
             )
         ],
+        STEP,
+    ),
+    Silent(
+        "RancastCanaryLessAccurate",
+        "its loss is larger, since half an hour",
+        [*scored("1"), *scored("2", loss=25), *shares(v1=0.9, v2=0.1)],
+        SOON,
         STEP,
     ),
     Silent(
@@ -192,6 +209,13 @@ ACCURACY: tuple[Case, ...] = (
                 "percent over a day, clearly more than that of the model that it is to replace.",
             )
         ],
+        STEP,
+    ),
+    Silent(
+        "RancastCanaryCoverageOff",
+        "it is off, since half an hour",
+        [*scored("1", covered=7.8), *scored("2", covered=9.5), *shares(v1=0.9, v2=0.1)],
+        SOON,
         STEP,
     ),
     Silent(

@@ -69,6 +69,15 @@ ARRIVALS: tuple[Case, ...] = (
     ),
     Firing(
         "RancastDataStale",
+        "an hour in a near-RT loop, which is no non-RT one",
+        aging("near-rt"),
+        "60m",
+        [stale("near-rt", "1h 0m 0s", "120")],
+    ),
+    Silent("RancastDataStale", "two minutes, since a minute", aging("near-rt"), "4m"),
+    Silent("RancastDataStale", "45 minutes, since three minutes", aging("non-rt"), "48m"),
+    Firing(
+        "RancastDataStale",
         "an hour in a non-RT loop",
         aging("non-rt"),
         "60m",
@@ -105,6 +114,7 @@ ARRIVALS: tuple[Case, ...] = (
             )
         ],
     ),
+    Silent("RancastSourceSilent", "it has just started again", [CELLS], "10m"),
     Silent(
         "RancastSourceSilent",
         "files come every 15 minutes",
@@ -129,6 +139,13 @@ ARRIVALS: tuple[Case, ...] = (
                 "last day: part of the network has fallen silent.",
             )
         ],
+        "10m",
+    ),
+    Silent(
+        "RancastSourcesThinned",
+        "two thirds of the cells have been silent for an hour only",
+        [arriving("accepted", "0+600x160 96200+200x40")],
+        "1660m",
         "10m",
     ),
     Silent(
@@ -175,6 +192,12 @@ ARRIVALS: tuple[Case, ...] = (
                 "10% of the observations that rancast gets are expired.",
             )
         ],
+    ),
+    Silent(
+        "RancastObservationsRefused",
+        "one late file",
+        [arriving("accepted", "0+90x200"), arriving("expired", "0+10x200")],
+        "10m",
     ),
     Silent(
         "RancastObservationsRefused",

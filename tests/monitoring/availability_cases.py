@@ -58,8 +58,8 @@ AVAILABILITY: tuple[Case, ...] = (
     Silent(
         "RancastUnavailable",
         "it starts, which takes minutes",
-        [series("rancast_ready", "0x3 1x20")],
-        "8m",
+        [series("rancast_ready", "0x20")],
+        "4m",
     ),
     Firing(
         "RancastDown",
@@ -81,9 +81,9 @@ AVAILABILITY: tuple[Case, ...] = (
     ),
     Silent(
         "RancastDown",
-        "one scrape failed",
-        [series("up", "1x5 0 1x20"), series("rancast_ready", "1x25")],
-        "12m",
+        "only a few scrapes have failed",
+        [series("up", "1x5 0x20"), series("rancast_ready", "1x5 _x20")],
+        "9m",
     ),
     Firing(
         "RancastNotReady",
@@ -99,6 +99,7 @@ AVAILABILITY: tuple[Case, ...] = (
         ],
     ),
     Silent("RancastNotReady", "it is ready in time", [series("rancast_ready", "0x5 1x30")], "20m"),
+    Silent("RancastNotReady", "it has just begun", [series("rancast_ready", "0x30")], "8m"),
     Firing(
         "RancastNotScraped",
         "nothing is scraped",
@@ -111,6 +112,9 @@ AVAILABILITY: tuple[Case, ...] = (
                 "watch can be seen.",
             )
         ],
+    ),
+    Silent(
+        "RancastNotScraped", "Prometheus starts", [series("up", "1x30", target=STRANGER)], "10m"
     ),
     Silent("RancastNotScraped", "one is scraped", [series("rancast_ready", "0x30")], "20m"),
     Firing(

@@ -89,6 +89,7 @@ CAPACITY: tuple[Case, ...] = (
             )
         ],
     ),
+    Silent("RancastForecastsFromBaseline", "only a while", forecasts(10, 0, 30), "12m"),
     Silent("RancastForecastsFromBaseline", "most are of short", forecasts(5, 60, 30), "40m"),
     Firing(
         "RancastSaturated",
@@ -103,6 +104,7 @@ CAPACITY: tuple[Case, ...] = (
             )
         ],
     ),
+    Silent("RancastSaturated", "only a while", inferring(54), "12m"),
     Silent("RancastSaturated", "it is as busy as planned", inferring(42), "40m"),
     Firing(
         "RancastClientsRateLimited",
@@ -117,6 +119,7 @@ CAPACITY: tuple[Case, ...] = (
             )
         ],
     ),
+    Silent("RancastClientsRateLimited", "only a while", limited(10), "12m"),
     Silent("RancastClientsRateLimited", "only the service is full", limited(1), "40m"),
     Firing(
         "RancastConnectionsFull",
