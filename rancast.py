@@ -9,8 +9,10 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable
 from functools import wraps
+from typing import Any
 
 import typer
+import typer.core
 
 from service.commands import compile_, demo, doctor, forecast, model, plan, serve
 from training.commands.backtest import backtest
@@ -22,7 +24,9 @@ from training.commands.simulate import simulate
 from training.commands.train import train
 
 UNUSABLE = 2
+UNTEACHABLE = 42
 STOPPED = 130
+LEARNING = (train, pretrain, finetune, calibrate)
 OUR_PACKAGES = ("kpi", "model", "training", "service")
 
 app = typer.Typer(
@@ -36,7 +40,10 @@ app = typer.Typer(
 
 
 def _plainly(command: Callable[..., None]) -> Callable[..., None]:
-    """Errors of our own packages, of values and of files: one line on stderr, exit status 2."""
+    """Errors of our own packages, of values and of files: one line on stderr, exit status 2.
+
+    The commands that learn end with status 42 where no repetition would help.
+    """
 
     @wraps(command)
     def run(*args: object, **options: object) -> None:
@@ -49,9 +56,35 @@ def _plainly(command: Callable[..., None]) -> Callable[..., None]:
             if not ours and not isinstance(error, ValueError | OSError):
                 raise
             sys.stderr.write(f"rancast: {error}\n")
-            raise typer.Exit(UNUSABLE) from error
+            raise typer.Exit(_status(command, error)) from error
 
     return run
+
+
+def _status(command: Callable[..., None], error: Exception) -> int:
+    if command not in LEARNING:
+        return UNUSABLE
+    from training.exit_status import status_of
+
+    return status_of(error)
+
+
+class _LearningCommand(typer.core.TyperCommand):
+    """A command whose misspelt options are no matter of trying again either."""
+
+    def make_context(self, *args: Any, **extra: Any) -> Any:
+        """The context of a call.
+
+        Raises:
+            UsageError: The command line cannot be understood; bears its exit status.
+        """
+        try:
+            return super().make_context(*args, **extra)
+        except Exception as error:
+            # Of click's usage errors, wherever the installed typer keeps them.
+            if getattr(error, "exit_code", None) == UNUSABLE:
+                error.exit_code = UNTEACHABLE  # type: ignore[attr-defined]
+            raise
 
 
 for _command in (
@@ -70,7 +103,9 @@ for _command in (
     compile_,
     plan,
 ):
-    app.command(_command.__name__.rstrip("_"))(_plainly(_command))
+    app.command(
+        _command.__name__.rstrip("_"), cls=_LearningCommand if _command in LEARNING else None
+    )(_plainly(_command))
 
 
 def main() -> None:

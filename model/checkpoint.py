@@ -93,6 +93,13 @@ def save_checkpoint(checkpoint: Checkpoint, path: Path) -> str:
     Returns:
         Its digest, `sha256:…`.
     """
+    content = encode_checkpoint(checkpoint)
+    replace_file(path, content)
+    return content_digest(content)
+
+
+def encode_checkpoint(checkpoint: Checkpoint) -> bytes:
+    """The file that a checkpoint is; the same checkpoint gives the same bytes."""
     metadata = {
         "format": FORMAT,
         "name": checkpoint.name,
@@ -107,8 +114,7 @@ def save_checkpoint(checkpoint: Checkpoint, path: Path) -> str:
     }
     weights = {name: tensor.detach().contiguous() for name, tensor in checkpoint.weights.items()}
     # Through bytes, because the library's own file is readable by its owner only.
-    replace_file(path, _ordered(save(weights, metadata=metadata)))
-    return file_digest(path)
+    return _ordered(save(weights, metadata=metadata))
 
 
 def replace_file(path: Path, content: bytes) -> None:
@@ -159,15 +165,16 @@ def load_checkpoint(path: Path) -> Checkpoint:
         raise CheckpointError(
             f"{path} is not a whole safetensors file ({error}); copy it again or train it again"
         ) from error
-    return _from_metadata(path, metadata, weights, _digest(content))
+    return _from_metadata(path, metadata, weights, content_digest(content))
 
 
 def file_digest(path: Path) -> str:
     """`sha256:…` of a file's bytes."""
-    return _digest(path.read_bytes())
+    return content_digest(path.read_bytes())
 
 
-def _digest(content: bytes) -> str:
+def content_digest(content: bytes) -> str:
+    """`sha256:…` of bytes."""
     return f"sha256:{hashlib.sha256(content).hexdigest()}"
 
 

@@ -6,7 +6,7 @@ Axis legend: B windows, K KPIs, T samples of history, H future samples (whole pa
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 
 import numpy as np
 import torch
@@ -35,6 +35,21 @@ class TrainingBatch:
     def windows(self) -> int:
         """Number of series, B times K."""
         return self.target.shape[0] * self.target.shape[1]
+
+    def slice(self, first: int, last: int) -> TrainingBatch:
+        """The windows from `first` to before `last`."""
+        series = self.series
+        return TrainingBatch(
+            Series(
+                step_ms=series.step_ms,
+                **{
+                    entry.name: getattr(series, entry.name)[first:last]
+                    for entry in fields(Series)
+                    if entry.name != "step_ms"
+                },
+            ),
+            self.target[first:last],
+        )
 
 
 def make_batch(

@@ -7,7 +7,6 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import timedelta
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 from rich.console import Console
@@ -19,6 +18,8 @@ from kpi.errors import UnreadableFileError
 from training.errors import DataError
 from training.fit import Progress
 from training.pretrain import PretrainOptions, pretrain
+from training.session import Session
+from training.storage import Place
 from training.train import TrainOptions, train
 
 LINE_STEPS = 100
@@ -39,7 +40,7 @@ class Unreadable:
 
 
 @contextmanager
-def named(paths: Sequence[Path]) -> Iterator[None]:
+def named(paths: Sequence[Place]) -> Iterator[None]:
     """Say of data that cannot be used which files they came from.
 
     Raises:
@@ -52,46 +53,55 @@ def named(paths: Sequence[Path]) -> Iterator[None]:
         raise DataError(f"{names}: {error}") from error
 
 
-def train_with_progress(options: TrainOptions, catalogue: Catalogue, console: Console) -> int:
+def train_with_progress(options: TrainOptions, catalogue: Catalogue, around: Session) -> int:
     """Train and show how it goes.
 
     Returns:
-        The number of files that could not be read.
+        The number of files that could not be read, as the team's leader found.
     """
-    unreadable = Unreadable(console)
-    shown = shown_training(console, options.fit.steps, options.state_path)
+    console, unreadable = around.console, Unreadable(around.console)
+    around.report.start("train", options.out, options.fit.steps, around.team.size)
+    shown = shown_training(around, options.fit.steps, options.state_path)
     with named(options.data), shown as show:
-        train(options, catalogue, unreadable, show)
+        checkpoint = train(options, catalogue, unreadable, show, around.team)
+    around.report.done(options.out, checkpoint)
     console.print(f"checkpoint written to {options.out}", markup=False, highlight=False)
-    return len(unreadable.errors)
+    return len(unreadable.errors) if around.team.leads else 0
 
 
-def pretrain_with_progress(options: PretrainOptions, catalogue: Catalogue, console: Console) -> int:
+def pretrain_with_progress(options: PretrainOptions, catalogue: Catalogue, around: Session) -> int:
     """Make a checkpoint by its recipe and show how it goes.
 
     Returns:
-        The number of files that could not be read.
+        The number of files that could not be read, as the team's leader found.
     """
-    unreadable = Unreadable(console)
+    console, unreadable = around.console, Unreadable(around.console)
+    around.report.start("pretrain", options.out, options.recipe.steps, around.team.size)
     if not options.data:
         console.print("no recordings are named: synthetic cells only", style="yellow")
-    shown = shown_training(console, options.recipe.steps, options.state_path)
+    shown = shown_training(around, options.recipe.steps, options.state_path)
     with named(options.data), shown as show:
-        checkpoint = pretrain(options, catalogue, unreadable, show)
+        checkpoint = pretrain(options, catalogue, unreadable, show, around.team)
+    around.report.done(options.out, checkpoint)
     console.print(f"{checkpoint.name} written to {options.out}", markup=False, highlight=False)
-    return len(unreadable.errors)
+    return len(unreadable.errors) if around.team.leads else 0
 
 
 @contextmanager
 def shown_training(
-    console: Console, steps: int, state_path: Path
+    around: Session, steps: int, state_path: Place
 ) -> Iterator[Callable[[Progress], None]]:
     """Show loss, speed and time left: as a bar on a terminal, as a line now and then in a file.
 
+    Where a program reads the report, that is all there is.
+
     A run that is stopped by hand says where it goes on from.
     """
+    console = around.console
     try:
-        if console.is_terminal:
+        if around.is_reported:
+            yield around.report.step
+        elif console.is_terminal:
             with _bar(console, steps) as show:
                 yield show
         else:
@@ -101,7 +111,7 @@ def shown_training(
         raise
 
 
-def say_stopped(console: Console, state_path: Path) -> None:
+def say_stopped(console: Console, state_path: Place) -> None:
     """Say where a run that was stopped by hand goes on from, where it kept a state."""
     if state_path.exists():
         console.print(

@@ -6,11 +6,11 @@ import hashlib
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import Any
 
 from kpi.history import Selection
 from kpi.window import KpiWindow
+from training.storage import Place
 
 
 def cut_in_time(window: KpiWindow, last_ratio: float) -> int:
@@ -40,7 +40,7 @@ def known_at(window: KpiWindow, origin: int, history_steps: int | None = None) -
 
 
 def data_card(
-    paths: Sequence[Path],
+    paths: Sequence[Place],
     selection: Selection,
     windows: Sequence[KpiWindow],
     taught: Sequence[KpiWindow] | None = None,
@@ -48,7 +48,7 @@ def data_card(
     """What a checkpoint's card says of its recordings, in plain values.
 
     Args:
-        paths: Files and directories.
+        paths: Files and directories, or URLs of such.
         selection: What was taken from them.
         windows: What that gave, at least one.
         taught: The parts of it that taught or calibrated, all by default.

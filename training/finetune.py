@@ -20,13 +20,15 @@ from kpi.catalogue import Catalogue
 from kpi.errors import UnreadableFileError
 from kpi.history import Selection, load_windows
 from kpi.window import KpiWindow
-from model.checkpoint import Checkpoint, load_checkpoint, save_checkpoint
+from model.checkpoint import Checkpoint, load_checkpoint
 from model.holidays import check_country
 from model.pretrained import find_checkpoint
 from training.calibrate import MIN_CONTEXT_STEPS, CalibrateConfig, fit_calibration
 from training.dataset import data_card
 from training.errors import DataError
 from training.fit import Progress
+from training.storage import Place, check_writable, fetched, store_checkpoint
+from training.team import ALONE, Team
 from training.tuning import TuneConfig, Tuned, forget, tune
 
 
@@ -46,9 +48,9 @@ class FinetuneOptions:
         threads: Threads of the tensor library.
     """
 
-    base: Path
-    data: tuple[Path, ...]
-    out: Path
+    base: Place
+    data: tuple[Place, ...]
+    out: Place
     selection: Selection = field(default_factory=Selection)
     version: str | None = None
     tune: TuneConfig = field(default_factory=TuneConfig)
@@ -68,7 +70,7 @@ class FinetuneOptions:
             raise DataError(f"expected a file to write to, {self.out} is a directory")
 
     @property
-    def state_path(self) -> Path:
+    def state_path(self) -> Place:
         """Where the state of an unfinished run lies."""
         return self.out.with_name(f"{self.out.name}.run")
 
@@ -87,6 +89,7 @@ def finetune(
     on_error: Callable[[UnreadableFileError], None],
     on_stage: Callable[[str, int, int], None] = lambda *_: None,
     on_progress: Callable[[Progress], None] = lambda _: None,
+    team: Team = ALONE,
 ) -> Finetuned:
     """Tune, compare, calibrate and write the better checkpoint.
 
@@ -96,9 +99,13 @@ def finetune(
         on_error: Takes each file that could not be read; the others are used.
         on_stage: Told what happens beside the steps, how much of it is done, and how much there
             is.
-        on_progress: Called after every step.
+        on_progress: Called after every step, in the team's leader only.
+        team: The processes that share the training; the leader alone calibrates and writes.
 
     Raises:
+        PeerError: Another process of the team failed.
+        PlaceError: The checkpoint cannot be written, or data are not there; before the first step.
+        StoreError: A store failed.
         CheckpointError: `options.base` is no checkpoint.
         DataError: The data are too short to tune and compare.
         DivergedError: The loss is no number any more; nothing is written.
@@ -106,9 +113,13 @@ def finetune(
         KeyboardInterrupt: Stopped; the state is kept and the same command goes on from it.
     """
     torch.set_num_threads(options.threads)
-    base = load_checkpoint(find_checkpoint(options.base))
-    check_country(options.selection.country)
-    windows = load_windows(options.data, options.selection, catalogue, on_error)
+    with team.together():
+        if team.leads:
+            check_writable(options.out)
+        base = _base(options.base)
+        check_country(options.selection.country)
+        with fetched(options.data) as paths:
+            windows = load_windows(paths, options.selection, catalogue, on_error)
     began = time.monotonic()
     tuned = tune(
         base,
@@ -119,17 +130,24 @@ def finetune(
         state_path=options.state_path,
         on_stage=on_stage,
         on_progress=on_progress,
+        team=team,
     )
     seconds = round(time.monotonic() - began, 1)
-    checkpoint = calibrated(
-        assemble(options, base, windows, catalogue, tuned, seconds),
-        tuned,
-        catalogue,
-        partial(on_stage, "calibrating"),
-    )
-    save_checkpoint(checkpoint, options.out)
+    checkpoint = assemble(options, base, windows, catalogue, tuned, seconds)
+    if not team.leads:
+        return Finetuned(checkpoint, tuned)
+    checkpoint = calibrated(checkpoint, tuned, catalogue, partial(on_stage, "calibrating"))
+    checkpoint = store_checkpoint(checkpoint, options.out)
     forget(options.state_path)
     return Finetuned(checkpoint, tuned)
+
+
+def _base(place: Place) -> Checkpoint:
+    """The checkpoint to start from: a path, a shipped name, or the copy of what a URL names."""
+    if isinstance(place, Path):
+        return load_checkpoint(find_checkpoint(place))
+    with fetched([place]) as (path,):
+        return load_checkpoint(path)
 
 
 def assemble(

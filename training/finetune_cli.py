@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from datetime import timedelta
 
-from rich.console import Console
 from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, TextColumn
 from rich.progress import Progress as ProgressBar
@@ -16,29 +15,33 @@ from model.accuracy import shown
 from training.cli import Unreadable, named, say_stopped
 from training.finetune import FinetuneOptions, finetune, verdict
 from training.fit import Progress
+from training.session import Session
 from training.tuning import Tuned
 
 
-def finetune_with_progress(options: FinetuneOptions, catalogue: Catalogue, console: Console) -> int:
+def finetune_with_progress(options: FinetuneOptions, catalogue: Catalogue, around: Session) -> int:
     """Tune with a bar, then print the scores before and after, and which weights were taken.
 
     Returns:
         The number of files that could not be read.
     """
-    unreadable = Unreadable(console)
+    console, unreadable = around.console, Unreadable(around.console)
+    around.report.start("finetune", options.out, options.tune.steps, around.team.size)
     columns = (
         TextColumn("{task.description}"),
         BarColumn(),
         MofNCompleteColumn(),
         TextColumn("{task.fields[note]}"),
     )
-    with named(options.data), ProgressBar(*columns, console=console) as bar:
+    bar = ProgressBar(*columns, console=console, disable=around.is_reported)
+    with named(options.data), bar:
         task = bar.add_task("reading", total=None, note="")
 
         def show_stage(stage: str, done: int, total: int) -> None:
             bar.update(task, description=stage, completed=done, total=total, note="")
 
         def show(progress: Progress) -> None:
+            around.report.step(progress)
             validation = shown(
                 math.nan if progress.validation_loss is None else progress.validation_loss, ".4f"
             )
@@ -58,10 +61,14 @@ def finetune_with_progress(options: FinetuneOptions, catalogue: Catalogue, conso
                 unreadable,
                 show_stage,
                 show,
+                around.team,
             )
         except KeyboardInterrupt:
             say_stopped(console, options.state_path)
             raise
+    around.report.done(options.out, result.checkpoint)
+    if not around.team.leads:
+        return 0
     console.print(scores_table(result.tuned))
     console.print(f"weights: {verdict(result.tuned)}", markup=False, highlight=False)
     console.print(f"checkpoint written to {options.out}", markup=False, highlight=False)

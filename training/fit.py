@@ -10,23 +10,20 @@ import hashlib
 import json
 import math
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from model import scaling
 from model.config import ForecasterConfig
 from model.forecaster import Forecaster
-from model.tokens import build_tokens
 from training.accelerate import accelerate, can_compile
 from training.batch import TrainingBatch
 from training.errors import DivergedError
-from training.loss import pinball
+from training.loss import Lesson, batch_loss, lesson_loss, make_lesson
 from training.source import Source
 from training.state import (
     RunState,
@@ -35,6 +32,8 @@ from training.state import (
     restore_moments,
     save_state,
 )
+from training.storage import Place
+from training.team import ALONE, Team
 
 VALIDATION_STREAM = 1
 TRAINING_STREAM = 0
@@ -157,18 +156,6 @@ def weights_digest(weights: Mapping[str, Tensor]) -> str:
     return f"sha256:{digest.hexdigest()}"
 
 
-def batch_loss(forecaster: Forecaster, batch: TrainingBatch) -> Tensor:
-    """Pinball loss of one batch in scaled space, a scalar with a gradient."""
-    config = forecaster.config
-    future_patches = batch.target.shape[-1] // config.patch
-    tokens = build_tokens(batch.series, config, future_patches)
-    target = scaling.scale(batch.target, tokens.stats)
-    limit = scaling.INVERSE_LIMIT
-    seen = tokens.visible[..., : -tokens.future_patches].any(-1)  # (B, K)
-    target = torch.where(seen[..., None], target.clamp(-limit, limit), torch.nan)
-    return pinball(forecaster(tokens), target, config.levels)
-
-
 def fit(
     fit_config: FitConfig,
     model_config: ForecasterConfig,
@@ -177,9 +164,10 @@ def fit(
     *,
     build: Callable[[ForecasterConfig], Forecaster] = Forecaster,
     initial: Mapping[str, Tensor] | None = None,
-    state_path: Path | None = None,
+    state_path: Place | None = None,
     data: Sequence[str] = (),
     on_progress: Callable[[Progress], None] = lambda _: None,
+    team: Team = ALONE,
 ) -> FitResult:
     """Train until the schedule ends or validation stops getting better.
 
@@ -192,36 +180,44 @@ def fit(
         initial: Weights to start from, which are judged first; new ones by default.
         state_path: Where the state is kept; a state found there is gone on from.
         data: Names of the data, part of the run's fingerprint.
-        on_progress: Called after every step.
+        on_progress: Called after every step, in the team's leader only.
+        team: The processes that share the work; the leader alone keeps the state.
 
     Raises:
+        DataError: The processes of the team were given different data or settings.
+        PeerError: Another process of the team failed.
         ResumeError: A state was found that belongs to another run.
         DivergedError: The loss is no number any more.
         OSError: The state cannot be written, which shows before the first step.
         KeyboardInterrupt: Stopped by hand; the state was saved first.
     """
     fingerprint = run_fingerprint(fit_config, model_config, data, initial)
+    team.check_same(fingerprint, "data and settings")
     torch.manual_seed(fit_config.seed)
     forecaster = build(model_config)
     if initial is not None:
         forecaster.load_state_dict(dict(initial))
-    state = load_state(state_path, fingerprint) if state_path else None
+    keeps = state_path if team.leads else None
+    with team.together():
+        state = load_state(keeps, fingerprint) if keeps else None
+    state = team.tell(state)
     if state is None:
         weights = _copy(dict(forecaster.state_dict()))
         state = RunState(0, weights, _copy(weights), _copy(weights))
     forecaster.load_state_dict(state.weights)
     judge = build(model_config).eval().requires_grad_(False)
-    run = _Run(fit_config, forecaster, judge, state, training, validation, on_progress)
+    run = _Run(fit_config, forecaster, judge, state, training, validation, on_progress, team)
     if fit_config.half_products:
         accelerate(forecaster, compiled=fit_config.compiled and can_compile())
     if initial is not None and not state.losses:
         run.evaluate()
 
     def save() -> None:
-        if state_path:
-            save_state(run.snapshot(), state_path, fingerprint)
+        if keeps:
+            save_state(run.snapshot(), keeps, fingerprint)
 
-    save()
+    with team.together():
+        save()
     try:
         return run.until_done(save)
     except KeyboardInterrupt:
@@ -241,7 +237,10 @@ class _Run:
         training: Source,
         validation: Source,
         on_progress: Callable[[Progress], None],
+        team: Team,
     ) -> None:
+        self.team = team
+        self.share = team.share(config.batches_per_step)
         self.config = config
         self.forecaster = forecaster
         self.state = state
@@ -262,12 +261,13 @@ class _Run:
         self.judge = judge
         self.validation = [
             validation.batch(np.random.default_rng([config.seed, VALIDATION_STREAM, index]))
-            for index in range(config.validation_batches)
+            for index in range(team.rank, config.validation_batches, team.size)
         ]
         self.smoothed_loss = math.nan
         self.started_at = time.monotonic()
         self.started_step = state.step
         self.earlier_cpu_seconds = state.cpu_seconds - time.process_time()
+        self.counted_cpu_seconds = time.process_time()
 
     def until_done(self, save: Callable[[], None]) -> FitResult:
         """Step, judge and save until the end; the result is the best average."""
@@ -277,7 +277,8 @@ class _Run:
             self._step()
             if state.step % config.evaluate_every == 0 or state.step == config.steps:
                 self.evaluate()
-            self.on_progress(self._progress())
+            if self.team.leads:
+                self.on_progress(self._progress())
             if time.monotonic() - saved_at > config.save_every_seconds:
                 save()
                 saved_at = time.monotonic()
@@ -306,11 +307,11 @@ class _Run:
             group["lr"] = learning_rate(config, state.step)
         self.optimiser.zero_grad(set_to_none=True)
         total = 0.0
-        for part in range(config.batches_per_step):
-            rng = np.random.default_rng([config.seed, TRAINING_STREAM, state.step, part])
-            loss = batch_loss(self.forecaster, self.training.batch(rng)) / config.batches_per_step
+        for lesson, observed in self._lessons():
+            loss = lesson_loss(self.forecaster, lesson, observed) / config.batches_per_step
             loss.backward()  # type: ignore[no-untyped-call]
             total += float(loss.detach())
+        total = self.team.add_gradients(self.parameters, total)
         if not math.isfinite(total):
             raise DivergedError(
                 f"the loss became {total} in step {state.step + 1}; lower the learning rate "
@@ -325,12 +326,42 @@ class _Run:
         known = not math.isnan(self.smoothed_loss)
         self.smoothed_loss = 0.98 * self.smoothed_loss + 0.02 * total if known else total
 
+    def _lessons(self) -> Iterator[tuple[Lesson, Tensor | None]]:
+        """This process's share of a step, each with the targets that its loss is divided by."""
+        config, share = self.config, self.share
+
+        def draw(part: int) -> TrainingBatch:
+            seed = [config.seed, TRAINING_STREAM, self.state.step, part]
+            return self.training.batch(np.random.default_rng(seed))
+
+        shape = self.forecaster.config
+        if share.slices == 1:
+            yield from ((make_lesson(draw(part), shape), None) for part in share.parts)
+            return
+        lessons: dict[int, Lesson] = {}
+        observed = torch.zeros(config.batches_per_step, dtype=torch.int64)
+        for part in share.parts:
+            batch = draw(part)
+            first, last = share.rows(batch.target.shape[0])
+            if last > first:
+                lessons[part] = make_lesson(batch.slice(first, last), shape)
+                observed[part] = lessons[part].observed
+        self.team.add_up(observed)
+        yield from ((lesson, observed[part]) for part, lesson in lessons.items())
+
     def evaluate(self) -> None:
         """Judge the average, and keep it where it is the best so far."""
-        state = self.state
+        state, team = self.state, self.team
         self.judge.load_state_dict(state.average)
+        figures = torch.zeros(self.config.validation_batches + 1, dtype=torch.float64)
         with torch.inference_mode():
-            losses = [float(batch_loss(self.judge, batch)) for batch in self.validation]
+            for place, batch in enumerate(self.validation):
+                figures[team.rank + place * team.size] = float(batch_loss(self.judge, batch))
+        if not team.leads:
+            figures[-1] = time.process_time() - self.counted_cpu_seconds
+            self.counted_cpu_seconds = time.process_time()
+        *losses, others_cpu_seconds = team.add_up(figures).tolist()
+        self.earlier_cpu_seconds += others_cpu_seconds
         loss = sum(losses) / len(losses)
         state.losses.append((state.step, loss))
         if loss < state.best_loss:

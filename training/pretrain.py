@@ -11,7 +11,6 @@ import json
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
-from pathlib import Path
 
 import torch
 
@@ -19,7 +18,7 @@ from kpi.catalogue import Catalogue
 from kpi.errors import UnreadableFileError
 from kpi.history import Selection, load_windows
 from kpi.window import KpiWindow
-from model.checkpoint import Checkpoint, save_checkpoint
+from model.checkpoint import Checkpoint
 from model.config import PRESETS, ForecasterConfig
 from model.holidays import check_country
 from training.calibrate import calibrate_from_batches
@@ -27,7 +26,9 @@ from training.dataset import data_card, earlier_parts, windows_digest
 from training.errors import DataError
 from training.fit import FitConfig, Progress, fit
 from training.source import MixedSource, Source, SyntheticSource, WindowSource
+from training.storage import Place, check_writable, fetched, store_checkpoint
 from training.synthetic import GENERATOR, BatchSpec
+from training.team import ALONE, Team
 
 RECORDED_RATIO = 0.2
 """Share of batches from recordings, where there are any."""
@@ -96,8 +97,8 @@ class PretrainOptions:
     """
 
     preset: str
-    out: Path
-    data: tuple[Path, ...] = ()
+    out: Place
+    data: tuple[Place, ...] = ()
     selection: Selection = field(default_factory=Selection)
     seed: int = 0
     steps: int | None = None
@@ -120,7 +121,7 @@ class PretrainOptions:
         return recipe if self.steps is None else replace(recipe, steps=self.steps)
 
     @property
-    def state_path(self) -> Path:
+    def state_path(self) -> Place:
         """Where the state of an unfinished run lies."""
         return self.out.with_name(f"{self.out.name}.run")
 
@@ -130,6 +131,7 @@ def pretrain(
     catalogue: Catalogue,
     on_error: Callable[[UnreadableFileError], None],
     on_progress: Callable[[Progress], None],
+    team: Team = ALONE,
 ) -> Checkpoint:
     """Train, calibrate, write the checkpoint and return it.
 
@@ -137,9 +139,13 @@ def pretrain(
         options: What to make.
         catalogue: KPI catalogue.
         on_error: Takes each recording that could not be read; the others are used.
-        on_progress: Called after every step.
+        on_progress: Called after every step, in the team's leader only.
+        team: The processes that share the training; the leader alone calibrates and writes.
 
     Raises:
+        PeerError: Another process of the team failed.
+        PlaceError: The checkpoint cannot be written, or data are not there; before the first step.
+        StoreError: A store failed.
         DataError: The recordings are too short.
         ModelError: The country is not known.
         DivergedError: The loss is no number any more.
@@ -155,21 +161,26 @@ def pretrain(
         max_horizon=config.max_horizon,
         patch=config.patch,
     )
-    windows = _recordings(options, catalogue, on_error)
-    digest = windows_digest(windows) if windows else "none"
-    teaching = earlier_parts(windows, CALIBRATION_RATIO)
     held_out = SyntheticSource(config, replace(spec, held_out=True))
-    # Before the first step, since recordings too short to calibrate on are refused here.
-    calibrating = mixed(held_out, windows, config, catalogue, last_ratio=CALIBRATION_RATIO)
+    with team.together():
+        if team.leads:
+            check_writable(options.out)
+        windows = _recordings(options, catalogue, on_error)
+        digest = windows_digest(windows) if windows else "none"
+        teaching = earlier_parts(windows, CALIBRATION_RATIO)
+        # Before the first step, since recordings too short to calibrate on are refused here.
+        calibrating = mixed(held_out, windows, config, catalogue, last_ratio=CALIBRATION_RATIO)
+        training = mixed(SyntheticSource(config, spec), teaching, config, catalogue)
     settings = options.recipe.fit(options.seed, compiled=options.compiled)
     result = fit(
         settings,
         config,
-        mixed(SyntheticSource(config, spec), teaching, config, catalogue),
+        training,
         held_out,
         state_path=options.state_path,
         data=("pretrain", GENERATOR, json.dumps(asdict(spec)), str(RECORDED_RATIO), digest),
         on_progress=on_progress,
+        team=team,
     )
     checkpoint = Checkpoint(
         name=f"rancast-{options.preset}",
@@ -196,6 +207,8 @@ def pretrain(
             "limits": LIMITS,
         },
     )
+    if not team.leads:
+        return checkpoint
     checkpoint = replace(
         checkpoint,
         calibration=calibrate_from_batches(
@@ -206,7 +219,7 @@ def pretrain(
             provenance={"data": "held-out synthetic cells and the recordings", "digest": digest},
         ),
     )
-    save_checkpoint(checkpoint, options.out)
+    checkpoint = store_checkpoint(checkpoint, options.out)
     options.state_path.unlink(missing_ok=True)
     return checkpoint
 
@@ -219,7 +232,8 @@ def _recordings(
     """The recordings that are named, none where none is."""
     if not options.data:
         return []
-    return load_windows(options.data, options.selection, catalogue, on_error)
+    with fetched(options.data) as paths:
+        return load_windows(paths, options.selection, catalogue, on_error)
 
 
 def mixed(

@@ -10,15 +10,14 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
 
 import torch
-from safetensors import SafetensorError, safe_open
-from safetensors.torch import save
+from safetensors import SafetensorError
+from safetensors.torch import load, save
 from torch import Tensor
 
-from model.checkpoint import replace_file
 from training.errors import ResumeError
+from training.storage import Place, write_file
 
 FORMAT = "rancast-run/1"
 
@@ -50,11 +49,13 @@ class RunState:
     cpu_seconds: float = 0.0
 
 
-def save_state(state: RunState, path: Path, fingerprint: str) -> None:
+def save_state(state: RunState, path: Place, fingerprint: str) -> None:
     """Write the state; `fingerprint` names the run's configuration and data.
 
     Raises:
         OSError: It cannot be written; what was there stays.
+        PlaceError: It may not be written to the store.
+        StoreError: The store failed.
     """
     tensors = {
         f"{part}/{name}": tensor.detach().contiguous().clone()
@@ -70,10 +71,10 @@ def save_state(state: RunState, path: Path, fingerprint: str) -> None:
     }
     metadata = {"format": FORMAT, "fingerprint": fingerprint, "story": json.dumps(story)}
     # Through bytes, because the library's own writing tells of a full disk by an error of its own.
-    replace_file(path, save(tensors, metadata=metadata))
+    write_file(path, save(tensors, metadata=metadata))
 
 
-def load_state(path: Path, fingerprint: str) -> RunState | None:
+def load_state(path: Place, fingerprint: str) -> RunState | None:
     """The saved state, or None where there is none.
 
     Raises:
@@ -82,10 +83,11 @@ def load_state(path: Path, fingerprint: str) -> RunState | None:
     if not path.exists():
         return None
     try:
-        with safe_open(path, framework="pt") as file:
-            metadata = file.metadata() or {}
-            tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
-    except (SafetensorError, OSError) as error:
+        content = path.read_bytes()
+        tensors = load(content)
+        header_bytes = int.from_bytes(content[:8], "little")
+        metadata = json.loads(content[8 : 8 + header_bytes]).get("__metadata__", {})
+    except (SafetensorError, OSError, ValueError) as error:
         raise ResumeError(f"{path} is damaged ({error}); remove it to start again") from error
     if metadata.get("format") != FORMAT or metadata.get("fingerprint") != fingerprint:
         raise ResumeError(

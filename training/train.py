@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, field, replace
-from pathlib import Path
 from typing import Any
 
 import torch
@@ -17,14 +16,16 @@ import torch
 from kpi.catalogue import Catalogue
 from kpi.errors import UnreadableFileError
 from kpi.history import Selection, load_windows
-from model.checkpoint import Checkpoint, save_checkpoint
+from model.checkpoint import Checkpoint
 from model.config import PRESETS, ForecasterConfig
 from model.holidays import check_country
 from training.dataset import data_card, earlier_parts, windows_digest
 from training.errors import DataError
 from training.fit import FitConfig, FitResult, Progress, fit
 from training.source import MixedSource, Source, SyntheticSource, WindowSource
+from training.storage import Place, check_writable, fetched, store_checkpoint
 from training.synthetic import GENERATOR, BatchSpec
+from training.team import ALONE, Team
 
 
 @dataclass(frozen=True)
@@ -44,8 +45,8 @@ class TrainOptions:
         threads: Threads of the tensor library.
     """
 
-    out: Path
-    data: tuple[Path, ...] = ()
+    out: Place
+    data: tuple[Place, ...] = ()
     selection: Selection = field(default_factory=Selection)
     preset: str = "small"
     version: str = "0.1.0"
@@ -73,7 +74,7 @@ class TrainOptions:
             raise DataError("expected data, or synthetic cells in their place; got neither")
 
     @property
-    def state_path(self) -> Path:
+    def state_path(self) -> Place:
         """Where the state of an unfinished run lies."""
         return self.out.with_name(f"{self.out.name}.run")
 
@@ -93,6 +94,7 @@ def train(
     catalogue: Catalogue,
     on_error: Callable[[UnreadableFileError], None],
     on_progress: Callable[[Progress], None],
+    team: Team = ALONE,
 ) -> Checkpoint:
     """Train, write the checkpoint and return it.
 
@@ -100,9 +102,13 @@ def train(
         options: What to train.
         catalogue: KPI catalogue.
         on_error: Takes each file that could not be read; the others are used.
-        on_progress: Called after every step.
+        on_progress: Called after every step, in the team's leader only.
+        team: The processes that share the work; the leader alone writes.
 
     Raises:
+        PeerError: Another process of the team failed.
+        PlaceError: The checkpoint cannot be written, or data are not there; before the first step.
+        StoreError: A store failed.
         DataError: The data are too short or too few.
         DivergedError: The loss is no number any more.
         ResumeError: A state of another run lies where this one would keep its own.
@@ -110,7 +116,10 @@ def train(
     """
     torch.set_num_threads(options.threads)
     config = PRESETS[options.preset]
-    material = _material(options, config, catalogue, on_error)
+    with team.together():
+        if team.leads:
+            check_writable(options.out)
+        material = _material(options, config, catalogue, on_error)
     result = fit(
         options.fit,
         config,
@@ -119,10 +128,12 @@ def train(
         state_path=options.state_path,
         data=material.digests,
         on_progress=on_progress,
+        team=team,
     )
     checkpoint = assemble(options, config, catalogue, result, material.story)
-    save_checkpoint(checkpoint, options.out)
-    options.state_path.unlink(missing_ok=True)
+    if team.leads:
+        checkpoint = store_checkpoint(checkpoint, options.out)
+        options.state_path.unlink(missing_ok=True)
     return checkpoint
 
 
@@ -178,7 +189,8 @@ def _material(
             {"data": ["synthetic cells"], "generator": GENERATOR, "synthetic": asdict(spec)},
         )
     check_country(options.selection.country)
-    windows = load_windows(options.data, options.selection, catalogue, on_error)
+    with fetched(options.data) as paths:
+        windows = load_windows(paths, options.selection, catalogue, on_error)
     teaching = earlier_parts(windows, options.validation_ratio)
     recorded = WindowSource(
         teaching,

@@ -14,7 +14,6 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from pathlib import Path
 
 import numpy as np
 import torch
@@ -27,7 +26,7 @@ from model.config import ForecasterConfig
 from model.transformer import TransformerPredictor
 from training.dataset import windows_digest
 from training.errors import DataError, DivergedError
-from training.fit import FitConfig, FitResult, Progress, batch_loss, fit
+from training.fit import FitConfig, FitResult, Progress, fit
 from training.held_back import (
     Comparison,
     HeldBack,
@@ -37,8 +36,11 @@ from training.held_back import (
     has_days,
     split_in_time,
 )
+from training.loss import batch_loss
 from training.source import MIN_CONTEXT_PATCHES, MixedSource, Source, SyntheticSource, WindowSource
+from training.storage import Place, write_file
 from training.synthetic import BatchSpec
+from training.team import ALONE, Team
 
 LEARNING_RATE = 1e-3
 TARGETS_SEEN = 16.0
@@ -140,9 +142,10 @@ def tune(
     config: TuneConfig,
     *,
     minutes: float | None = None,
-    state_path: Path | None = None,
+    state_path: Place | None = None,
     on_stage: Callable[[str, int, int], None] = lambda *_: None,
     on_progress: Callable[[Progress], None] = lambda _: None,
+    team: Team = ALONE,
 ) -> Tuned:
     """Tune, compare, and take the better weights.
 
@@ -154,9 +157,11 @@ def tune(
         minutes: Fewer steps than the schedule has are made where they would take longer than this.
         state_path: Where the state of an unfinished run is kept; one found there is gone on from.
         on_stage: Told what is compared, how many origins are done and how many there are.
-        on_progress: Called after every step.
+        on_progress: Called after every step, in the team's leader only.
+        team: The processes that share the steps; each compares for itself.
 
     Raises:
+        PeerError: Another process of the team failed.
         DataError: The data are too short to tune and compare, or the horizon is too long.
         DivergedError: The loss is no number any more; the state is removed.
         ResumeError: A state of another run lies where this one would keep its own.
@@ -180,7 +185,13 @@ def tune(
     held_back = HeldBack(split, config.horizon, config.history_steps, least_context)
     schedule = fit_config(split, config)
     if minutes is not None:
-        steps = _affordable_steps(base, training, minutes, state_path)
+        with team.together():
+            steps = (
+                _affordable_steps(base, training, minutes * team.size, state_path)
+                if team.leads
+                else 0
+            )
+        steps = team.tell(steps)
         schedule = _with_steps(schedule, min(schedule.steps, steps))
 
     def score(weights: Mapping[str, Tensor], stage: str) -> Scores:
@@ -200,10 +211,12 @@ def tune(
             state_path=state_path,
             data=(windows_digest(windows), repr(config), f"catalogue {catalogue.version}"),
             on_progress=on_progress,
+            team=team,
         )
         _check_finite(result, schedule)
     except DivergedError:
-        forget(state_path)
+        if team.leads:
+            forget(state_path)
         raise
 
     def candidate(share: float) -> Tuned:
@@ -315,12 +328,12 @@ def _check_finite(result: FitResult, schedule: FitConfig) -> None:
 
 
 def _affordable_steps(
-    base: Checkpoint, training: Source, minutes: float, state_path: Path | None
+    base: Checkpoint, training: Source, minutes: float, state_path: Place | None
 ) -> int:
     """Steps that fit into the time, by the speed of a few; a run gone on with keeps its number."""
     plan = _plan_path(state_path)
     if plan and state_path and state_path.exists() and plan.exists():
-        return int(json.loads(plan.read_text(encoding="utf-8"))["steps"])
+        return int(json.loads(plan.read_bytes())["steps"])
     forecaster = base.build().requires_grad_(True)
     began = time.monotonic()
     for index in range(TIMED_STEPS):
@@ -329,17 +342,16 @@ def _affordable_steps(
     seconds_a_step = (time.monotonic() - began) / TIMED_STEPS
     steps = max(1, int(60 * minutes * TRAINING_TIME_RATIO / seconds_a_step))
     if plan:
-        plan.parent.mkdir(parents=True, exist_ok=True)
-        plan.write_text(json.dumps({"steps": steps}), encoding="utf-8")
+        write_file(plan, json.dumps({"steps": steps}).encode())
     return steps
 
 
-def forget(state_path: Path | None) -> None:
+def forget(state_path: Place | None) -> None:
     """Remove the state of a run that has ended."""
     for path in (state_path, _plan_path(state_path)):
         if path:
             path.unlink(missing_ok=True)
 
 
-def _plan_path(state_path: Path | None) -> Path | None:
+def _plan_path(state_path: Place | None) -> Place | None:
     return state_path and state_path.with_name(f"{state_path.name}.plan")

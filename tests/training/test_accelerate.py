@@ -12,7 +12,7 @@ from torch import nn
 
 from model.forecaster import Forecaster
 from training.accelerate import HalfLinear, accelerate, can_compile
-from training.fit import batch_loss
+from training.loss import batch_loss
 from training.source import SyntheticSource
 from training.synthetic import BatchSpec
 

@@ -18,6 +18,7 @@ import rancast
 from model.checkpoint import Checkpoint, load_checkpoint, save_checkpoint
 from model.config import PRESETS
 from model.forecaster import Forecaster
+from training.exit_status import BAD_INPUT
 
 HOUR = np.timedelta64(1, "h")
 QUARTER = np.timedelta64(15, "m")
@@ -149,7 +150,7 @@ def test_data_that_are_odd_are_used_and_give_numbers_only(run, command, data):
 def test_data_of_no_use_are_refused_in_one_line_that_names_them(run, command, data):
     samples, reason = REFUSED[data]
     result = run(command, samples)
-    assert result.exit_code == 2, result.output
+    assert result.exit_code == BAD_INPUT, result.output
     (line,) = (line for line in result.stderr.splitlines() if line.startswith("rancast: "))
     assert result.stderr.endswith(f"{line}\n")
     assert "cells.csv" in line
@@ -181,7 +182,7 @@ def test_a_counter_of_words_is_left_out_and_named_and_the_others_are_used(run, c
 
 def test_a_recording_too_short_to_calibrate_on_is_refused_before_the_first_step(run):
     result = run("pretrain", rows("a", 150, step=QUARTER))
-    assert result.exit_code == 2
+    assert result.exit_code == BAD_INPUT
     assert "in its last 10%; the longest has 150" in result.stderr
     assert "step" not in result.stderr
     assert not Path("out.safetensors.run").exists()

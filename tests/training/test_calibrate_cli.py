@@ -64,7 +64,7 @@ def test_kinds_that_the_data_lack_keep_what_they_had(run, checkpoint, tiny_confi
 
 
 def test_a_history_too_short_is_one_line_and_writes_nothing(run):
-    output, found = run(steps=30, code=2)
+    output, found = run(steps=30, code=42)
     assert "expected a cell with more than 32 samples" in output
     assert found is None
 

@@ -10,6 +10,7 @@ from rich.console import Console
 from kpi.errors import UnreadableFileError
 from training.cli import train_with_progress
 from training.fit import FitConfig, Progress
+from training.session import Session
 from training.train import TrainOptions
 
 
@@ -24,13 +25,13 @@ def options(tmp_path) -> TrainOptions:
 
 
 def test_the_bar_shows_loss_speed_and_time_left(options, catalogue, console, monkeypatch):
-    def train(_options, _catalogue, on_error, on_progress):
+    def train(_options, _catalogue, on_error, on_progress, _team):
         on_progress(Progress(40, 100, 0.51234, None, 2.5, 3725.0))
         on_progress(Progress(50, 100, 0.41234, 0.39876, 2.5, 3725.0))
         on_error(UnreadableFileError("bad.xml", "no XML"))
 
     monkeypatch.setattr("training.cli.train", train)
-    assert train_with_progress(options, catalogue, console) == 1
+    assert train_with_progress(options, catalogue, Session(console)) == 1
     text = console.export_text()
     assert "50/100" in text
     assert "loss 0.4123 validation 0.3988" in text
@@ -46,7 +47,7 @@ def test_a_stopped_run_says_how_to_go_on(options, catalogue, console, monkeypatc
 
     monkeypatch.setattr("training.cli.train", train)
     with pytest.raises(KeyboardInterrupt):
-        train_with_progress(options, catalogue, console)
+        train_with_progress(options, catalogue, Session(console))
     text = console.export_text()
     assert "the same command goes on from" in text
     assert options.state_path.name in text.replace("\n", "")
@@ -61,18 +62,18 @@ def test_a_run_stopped_before_its_first_state_promises_nothing(
 
     monkeypatch.setattr("training.cli.train", train)
     with pytest.raises(KeyboardInterrupt):
-        train_with_progress(options, catalogue, console)
+        train_with_progress(options, catalogue, Session(console))
     assert "goes on from" not in console.export_text()
 
 
 def test_a_log_file_gets_a_line_now_and_then(options, catalogue, monkeypatch):
-    def train(_options, _catalogue, _on_error, on_progress):
+    def train(_options, _catalogue, _on_error, on_progress, _team):
         for step in range(1, 251):
             on_progress(Progress(step, 250, 0.5, None, 2.5, 60.0))
 
     monkeypatch.setattr("training.cli.train", train)
     file = io.StringIO()
-    train_with_progress(options, catalogue, Console(file=file, width=80))
+    train_with_progress(options, catalogue, Session(Console(file=file, width=80)))
     lines = [line for line in file.getvalue().splitlines() if line.startswith("step")]
     assert [line.split(":")[0] for line in lines] == [
         "step 100 of 250",

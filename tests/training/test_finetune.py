@@ -23,6 +23,7 @@ from training.errors import DataError, DivergedError, ResumeError
 from training.finetune import FinetuneOptions, finetune
 from training.finetune_cli import finetune_with_progress
 from training.fit import Progress
+from training.session import Session
 from training.tuning import TuneConfig
 
 TUNE = TuneConfig(
@@ -223,7 +224,7 @@ def test_a_run_that_fails_leaves_the_checkpoint_that_was_there(
     def fail(*_, **__):
         raise error
 
-    where = "tuning.fit" if isinstance(error, DivergedError) else "finetune.save_checkpoint"
+    where = "tuning.fit" if isinstance(error, DivergedError) else "finetune.store_checkpoint"
     monkeypatch.setattr(f"training.{where}", fail)
     with pytest.raises(type(error)):
         finetune(replace(options, tune=replace(STILL, seed=1)), catalogue, ignore)
@@ -235,7 +236,7 @@ def test_a_full_disk_at_the_end_keeps_the_run(options, catalogue, monkeypatch):
         raise OSError(errno.ENOSPC, "disk full")
 
     with monkeypatch.context() as patched:
-        patched.setattr("training.finetune.save_checkpoint", full)
+        patched.setattr("training.finetune.store_checkpoint", full)
         with pytest.raises(OSError, match="disk full"):
             finetune(options, catalogue, ignore)
     steps = []
@@ -289,7 +290,7 @@ def console() -> Console:
 
 def test_the_terminal_shows_scores_and_which_weights_were_taken(options, catalogue, console):
     options = replace(options, tune=TUNE)
-    assert finetune_with_progress(options, catalogue, console) == 0
+    assert finetune_with_progress(options, catalogue, Session(console)) == 0
     text = console.export_text()
     assert "calibrating" in text
     assert "RRU.PrbTotDl" in text
@@ -298,14 +299,14 @@ def test_the_terminal_shows_scores_and_which_weights_were_taken(options, catalog
 
 
 def test_the_bar_shows_losses_and_the_time_left(options, catalogue, console, monkeypatch):
-    def interrupted(_options, _catalogue, _on_error, on_stage, on_progress):
+    def interrupted(_options, _catalogue, _on_error, on_stage, on_progress, _team):
         on_stage("zero-shot", 3, 8)
         on_progress(Progress(40, 100, 0.51234, 0.39876, 2.5, 65.0))
         raise KeyboardInterrupt
 
     monkeypatch.setattr("training.finetune_cli.finetune", interrupted)
     with pytest.raises(KeyboardInterrupt):
-        finetune_with_progress(options, catalogue, console)
+        finetune_with_progress(options, catalogue, Session(console))
     text = console.export_text()
     assert "40/100" in text
     assert "loss 0.5123 held back 0.3988, 0:01:05 left" in text
@@ -319,7 +320,7 @@ def test_a_stopped_run_says_how_to_go_on(options, catalogue, console, monkeypatc
 
     monkeypatch.setattr("training.finetune_cli.finetune", interrupted)
     with pytest.raises(KeyboardInterrupt):
-        finetune_with_progress(options, catalogue, console)
+        finetune_with_progress(options, catalogue, Session(console))
     assert "the same command goes on from" in console.export_text()
 
 

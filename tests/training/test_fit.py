@@ -11,7 +11,8 @@ import torch
 from model.forecaster import Forecaster
 from training.batch import make_batch
 from training.errors import DivergedError, ResumeError
-from training.fit import FitConfig, Progress, batch_loss, fit, learning_rate, run_fingerprint
+from training.fit import FitConfig, Progress, fit, learning_rate, run_fingerprint
+from training.loss import batch_loss
 from training.source import WindowSource
 
 FIT = FitConfig(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -15,18 +14,18 @@ from kpi.options import (
     Exclude,
     KeepSuspect,
     Kpis,
-    Paths,
     StepSeconds,
     TimeZone,
     load,
     select,
 )
+from training.commands.options import Data, Out, ProgressOption, ProgressStyle
 
 
 def finetune(
-    checkpoint: Annotated[Path, typer.Argument(help="File to start from, or rancast-small.")],
-    data: Paths,
-    out: Annotated[Path, typer.Option(help="Checkpoint to write (.safetensors).")],
+    checkpoint: Annotated[str, typer.Argument(help="File or URL to start from, or rancast-small.")],
+    data: Data,
+    out: Out,
     minutes: Annotated[
         float | None, typer.Option(help="About how long it may take.", show_default="no limit")
     ] = None,
@@ -64,34 +63,36 @@ def finetune(
     keep_suspect: KeepSuspect = False,
     catalogue: Catalogues = None,
     columns: Columns = None,
+    progress: ProgressOption = ProgressStyle.AUTO,
 ) -> None:
     """Tune a checkpoint to your own cells; the weights change only where forecasts get better."""
-    from rich.console import Console
-
     from training.finetune import FinetuneOptions
     from training.finetune_cli import finetune_with_progress
+    from training.session import session
+    from training.storage import place_of
     from training.tuning import TuneConfig
 
-    options = FinetuneOptions(
-        base=checkpoint,
-        data=tuple(data),
-        out=out,
-        selection=select(
-            kpi, cell, exclude, step_seconds, time_zone, keep_suspect, columns, country
-        ),
-        version=version,
-        tune=TuneConfig(
-            horizon=horizon,
-            history_steps=history_steps,
-            held_back_ratio=held_back,
-            steps=steps,
-            learning_rate=learning_rate,
-            synthetic_ratio=synthetic,
-            series=series,
-            seed=seed,
-        ),
-        minutes=minutes,
-        threads=threads,
-    )
-    unreadable = finetune_with_progress(options, load(catalogue), Console(stderr=True))
+    with session(json_lines=progress is ProgressStyle.JSON) as around:
+        options = FinetuneOptions(
+            base=place_of(checkpoint),
+            data=tuple(map(place_of, data)),
+            out=place_of(out),
+            selection=select(
+                kpi, cell, exclude, step_seconds, time_zone, keep_suspect, columns, country
+            ),
+            version=version,
+            tune=TuneConfig(
+                horizon=horizon,
+                history_steps=history_steps,
+                held_back_ratio=held_back,
+                steps=steps,
+                learning_rate=learning_rate,
+                synthetic_ratio=synthetic,
+                series=series,
+                seed=seed,
+            ),
+            minutes=minutes,
+            threads=threads,
+        )
+        unreadable = finetune_with_progress(options, load(catalogue), around)
     raise typer.Exit(1 if unreadable else 0)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -20,12 +19,13 @@ from kpi.options import (
     load,
     select,
 )
+from training.commands.options import Out, ProgressOption, ProgressStyle
 
 
 def pretrain(
-    out: Annotated[Path, typer.Option(help="Checkpoint to write (.safetensors).")],
+    out: Out,
     data: Annotated[
-        list[Path] | None,
+        list[str] | None,
         typer.Argument(help="Recordings to learn from besides synthetic cells; none: those only."),
     ] = None,
     preset: Annotated[str, typer.Option(help="Recipe: nano, small, base.")] = "small",
@@ -48,25 +48,27 @@ def pretrain(
     keep_suspect: KeepSuspect = False,
     catalogue: Catalogues = None,
     columns: Columns = None,
+    progress: ProgressOption = ProgressStyle.AUTO,
 ) -> None:
     """Make a shipped checkpoint again. A run that was stopped goes on when called again."""
-    from rich.console import Console
-
     from training.cli import pretrain_with_progress
     from training.pretrain import PretrainOptions
+    from training.session import session
+    from training.storage import place_of
 
-    options = PretrainOptions(
-        preset=preset,
-        out=out,
-        data=tuple(data or ()),
-        selection=select(
-            kpi, cell, exclude, step_seconds, time_zone, keep_suspect, columns, country
-        ),
-        seed=seed,
-        steps=steps,
-        version=version,
-        compiled=compiled,
-        threads=threads,
-    )
-    unreadable = pretrain_with_progress(options, load(catalogue), Console(stderr=True))
+    with session(json_lines=progress is ProgressStyle.JSON) as around:
+        options = PretrainOptions(
+            preset=preset,
+            out=place_of(out),
+            data=tuple(map(place_of, data or ())),
+            selection=select(
+                kpi, cell, exclude, step_seconds, time_zone, keep_suspect, columns, country
+            ),
+            seed=seed,
+            steps=steps,
+            version=version,
+            compiled=compiled,
+            threads=threads,
+        )
+        unreadable = pretrain_with_progress(options, load(catalogue), around)
     raise typer.Exit(1 if unreadable else 0)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -20,13 +19,14 @@ from kpi.options import (
     load,
     select,
 )
+from training.commands.options import Out, ProgressOption, ProgressStyle
 
 
 def train(
-    out: Annotated[Path, typer.Option(help="Checkpoint to write (.safetensors).")],
+    out: Out,
     data: Annotated[
-        list[Path] | None,
-        typer.Argument(help="PM files, tables, directories; none: synthetic cells only."),
+        list[str] | None,
+        typer.Argument(help="PM files, tables, directories, URLs; none: synthetic cells."),
     ] = None,
     preset: Annotated[str, typer.Option(help="Shape of the model: nano, small, base.")] = "small",
     version: Annotated[str, typer.Option(help="Version that the checkpoint bears.")] = "0.1.0",
@@ -49,34 +49,36 @@ def train(
     keep_suspect: KeepSuspect = False,
     catalogue: Catalogues = None,
     columns: Columns = None,
+    progress: ProgressOption = ProgressStyle.AUTO,
 ) -> None:
     """Train a checkpoint. A run that was stopped goes on where it was when called again."""
-    from rich.console import Console
-
     from training.cli import train_with_progress
     from training.fit import FitConfig
+    from training.session import session
+    from training.storage import place_of
     from training.train import TrainOptions
 
-    options = TrainOptions(
-        out=out,
-        data=tuple(data or ()),
-        selection=select(
-            kpi, cell, exclude, step_seconds, time_zone, keep_suspect, columns, country
-        ),
-        preset=preset,
-        version=version,
-        synthetic_ratio=synthetic,
-        validation_ratio=validation,
-        series=series,
-        fit=FitConfig(
-            seed=seed,
-            steps=steps,
-            learning_rate=learning_rate,
-            warmup_steps=warmup_steps,
-            evaluate_every=evaluate_every,
-            patience=patience,
-        ),
-        threads=threads,
-    )
-    unreadable = train_with_progress(options, load(catalogue), Console(stderr=True))
+    with session(json_lines=progress is ProgressStyle.JSON) as around:
+        options = TrainOptions(
+            out=place_of(out),
+            data=tuple(map(place_of, data or ())),
+            selection=select(
+                kpi, cell, exclude, step_seconds, time_zone, keep_suspect, columns, country
+            ),
+            preset=preset,
+            version=version,
+            synthetic_ratio=synthetic,
+            validation_ratio=validation,
+            series=series,
+            fit=FitConfig(
+                seed=seed,
+                steps=steps,
+                learning_rate=learning_rate,
+                warmup_steps=warmup_steps,
+                evaluate_every=evaluate_every,
+                patience=patience,
+            ),
+            threads=threads,
+        )
+        unreadable = train_with_progress(options, load(catalogue), around)
     raise typer.Exit(1 if unreadable else 0)
