@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import json
 import math
+import os
 import time
 from collections.abc import Callable
 from typing import Any, Protocol, TextIO
@@ -118,8 +119,12 @@ class JsonLines:
 
     def _write(self, event: str, **content: Any) -> None:
         line = json.dumps({"event": event, **content}, ensure_ascii=False, allow_nan=False)
-        self._stream.write(f"{line}\n")
-        self._stream.flush()
+        try:
+            self._stream.write(f"{line}\n")
+            self._stream.flush()
+        except BrokenPipeError:
+            # Nobody reads any more. The run goes on, and what is still in the stream goes nowhere.
+            os.dup2(os.open(os.devnull, os.O_WRONLY), self._stream.fileno())
 
 
 def _figure(value: float | None) -> float | None:

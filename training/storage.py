@@ -201,6 +201,8 @@ def check_writable(place: Place) -> None:
     try:
         write_file(probe, b"")
         probe.unlink(missing_ok=True)
+    except PlaceError as error:
+        raise PlaceError(str(error).replace(str(probe), str(place))) from None
     except OSError as error:
         if error.errno in _NO_ROOM:
             raise

@@ -9,6 +9,7 @@ share may be empty. torchrun says who is who (`RANK`, `WORLD_SIZE`, `MASTER_ADDR
 
 from __future__ import annotations
 
+import importlib
 import json
 import math
 import os
@@ -31,7 +32,8 @@ T = TypeVar("T")
 TOLD_SECONDS = 10.0
 """How long a process that failed waits until the leader has said so."""
 
-_FAILURE, _TOLD = "rancast/failure", "rancast/told"
+FAILURE, LEADER_SPOKE = "rancast/failure", "rancast/leader-spoke"
+"""Keys of the store: what failed first, and that the leader has reported it."""
 
 
 @dataclass(frozen=True)
@@ -180,8 +182,8 @@ class Team:
             operation()
         except RuntimeError as error:
             with suppress(RuntimeError):  # the store may have gone with its process
-                if self.store.check([_FAILURE]):
-                    raise self._peer_error(**json.loads(self.store.get(_FAILURE))) from error
+                if self.store.check([FAILURE]):
+                    raise self._peer_error(**json.loads(self.store.get(FAILURE))) from error
             raise PeerError(
                 f"process {self.rank} of {self.size} lost the others, which say why: {error}",
                 FAILED,
@@ -200,15 +202,15 @@ class Team:
             "status": status_of(error),
         }
         with suppress(RuntimeError):
-            self.store.compare_set(_FAILURE, "", json.dumps(word))
+            self.store.compare_set(FAILURE, "", json.dumps(word))
 
     def let_leader_speak(self, error: BaseException) -> None:
         """Wait until the leader has reported, for torchrun ends all others when a process ends."""
         with suppress(RuntimeError):
             if self.leads:
-                self.store.set(_TOLD, "yes")
+                self.store.set(LEADER_SPOKE, "yes")
             elif not isinstance(error, PeerError):
-                self.store.wait([_TOLD], timedelta(seconds=TOLD_SECONDS))
+                self.store.wait([LEADER_SPOKE], timedelta(seconds=TOLD_SECONDS))
 
 
 ALONE = Team()
@@ -227,6 +229,9 @@ def joined_team() -> Iterator[Team]:
     if int(os.environ.get("WORLD_SIZE", "1")) == 1:
         yield ALONE
         return
+    # Its functions take the group that there is when they are defined for their default, and would
+    # keep it open after it was left. The first step of an optimiser loads them.
+    importlib.import_module("torch.distributed.nn.functional")
     store, rank, size = next(rendezvous("env://"))
     team = Team(rank, size, store)
     has_gpu = torch.cuda.is_available() and dist.is_nccl_available()

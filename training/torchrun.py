@@ -23,7 +23,7 @@ SIGNALLED = 128
 def main(arguments: Sequence[str]) -> int:
     """Run the processes; returns the exit status of the first that failed, or 0."""
     try:
-        run(parse_args(list(arguments)))
+        run(parse_args(list(arguments)))  # type: ignore[no-untyped-call]
     except ChildFailedError as error:
         _, failure = error.get_first_failure()
         return failure.exitcode if failure.exitcode > 0 else SIGNALLED - failure.exitcode

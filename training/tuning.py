@@ -186,11 +186,7 @@ def tune(
     schedule = fit_config(split, config)
     if minutes is not None:
         with team.together():
-            steps = (
-                _affordable_steps(base, training, minutes * team.size, state_path)
-                if team.leads
-                else 0
-            )
+            steps = _affordable_steps(base, training, minutes, state_path) if team.leads else 0
         steps = team.tell(steps)
         schedule = _with_steps(schedule, min(schedule.steps, steps))
 
