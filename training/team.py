@@ -13,6 +13,7 @@ import importlib
 import json
 import math
 import os
+import re
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
@@ -184,8 +185,11 @@ class Team:
             with suppress(RuntimeError):  # the store may have gone with its process
                 if self.store.check([FAILURE]):
                     raise self._peer_error(**json.loads(self.store.get(FAILURE))) from error
+            # Gloo's words begin with a place in its source and end with general advice.
+            words = re.sub(r"^\[[^]]*\] ", "", str(error)).partition(". ")[0]
             raise PeerError(
-                f"process {self.rank} of {self.size} lost the others, which say why: {error}",
+                f"process {self.rank} of {self.size} lost another one, which left no word, as when "
+                f"it is killed or the network fails ({words})",
                 FAILED,
             ) from error
 

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections import Counter
 
+import numpy as np
 import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
+from model.forecaster import Forecaster
 from training.errors import DataError, PeerError
 from training.exit_status import BAD_INPUT, FAILED, STOPPED, status_of
 from training.loss import batch_loss, lesson_loss, make_lesson
@@ -37,8 +39,6 @@ def test_no_process_draws_batches_in_vain_where_there_are_enough_for_all(size, p
 
 
 def test_losses_of_slices_add_up_to_that_of_the_batch(tiny_config):
-    from model.forecaster import Forecaster
-
     torch.manual_seed(0)
     forecaster = Forecaster(tiny_config)
     spec = BatchSpec(
@@ -47,8 +47,6 @@ def test_losses_of_slices_add_up_to_that_of_the_batch(tiny_config):
         max_horizon=tiny_config.max_horizon,
         patch=tiny_config.patch,
     )
-    import numpy as np
-
     source = SyntheticSource(tiny_config, spec)
     batch = next(
         found
@@ -60,6 +58,43 @@ def test_losses_of_slices_add_up_to_that_of_the_batch(tiny_config):
     assert sum(int(part.observed) for part in parts) == int(whole.observed)
     total = sum(float(lesson_loss(forecaster, p, whole.observed).detach()) for p in parts)
     assert total == pytest.approx(float(batch_loss(forecaster, batch).detach()), rel=1e-5)
+
+
+class Store:
+    """A store of torchrun's with one word in it, or none."""
+
+    def __init__(self, word: str = "") -> None:
+        self.word = word
+
+    def check(self, _keys: list[str]) -> bool:
+        return bool(self.word)
+
+    def get(self, _key: str) -> bytes:
+        return self.word.encode()
+
+
+def gone(_) -> None:
+    raise RuntimeError("[gloo/pair.cc:553] Connection closed by peer. Check the logs.")
+
+
+@pytest.mark.parametrize(
+    ("word", "message", "status"),
+    [
+        ("", r"process 0 of 2 lost another one.*\(Connection closed by peer\)$", FAILED),
+        (
+            '{"rank": 1, "reason": "no cells", "status": 42}',
+            "process 1 of 2 failed: no cells",
+            BAD_INPUT,
+        ),
+    ],
+)
+def test_a_process_that_goes_is_told_of_by_its_own_word_where_it_left_one(
+    monkeypatch, word, message, status
+):
+    monkeypatch.setattr("torch.distributed.all_reduce", gone)
+    with pytest.raises(PeerError, match=message) as told:
+        Team(0, 2, Store(word)).add_up(torch.ones(1))
+    assert told.value.status == status
 
 
 def test_without_torchrun_a_process_is_alone_and_nothing_is_waited_for(monkeypatch):
