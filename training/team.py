@@ -224,7 +224,7 @@ ALONE = Team()
 def joined_team() -> Iterator[Team]:
     """The team that torchrun has started this process for; a team of one without torchrun.
 
-    Gradients on a GPU are added up by NCCL, everything else by Gloo.
+    Tensors on the CPU, where training computes, go by Gloo; torch has NCCL for those on a GPU.
 
     Raises:
         ValueError: torchrun's environment is not whole.
@@ -238,10 +238,8 @@ def joined_team() -> Iterator[Team]:
     importlib.import_module("torch.distributed.nn.functional")
     store, rank, size = next(rendezvous("env://"))
     team = Team(rank, size, store)
-    has_gpu = torch.cuda.is_available() and dist.is_nccl_available()
-    backend = "cpu:gloo,cuda:nccl" if has_gpu else "gloo"
     try:
-        dist.init_process_group(backend, store=store, rank=rank, world_size=size)
+        dist.init_process_group(store=store, rank=rank, world_size=size)
     except RuntimeError as error:
         raise PeerError(
             f"process {rank} of {size} could not reach the others: {error}", FAILED
