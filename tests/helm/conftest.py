@@ -14,6 +14,8 @@ import pytest
 import yaml
 
 CHART = Path(__file__).resolve().parents[2] / "helm" / "rancast"
+# What every installation has to say about who may call, in the fewest words.
+OPEN = {"access": {"open": True}}
 
 
 @dataclass(frozen=True)
@@ -29,20 +31,29 @@ class Helm:
         )
 
     def template(
-        self, values: dict[str, Any] | None = None, *arguments: str
+        self, values: dict[str, Any] | None = None, *arguments: str, chart: Path = CHART
     ) -> list[dict[str, Any]]:
-        """The rendered objects of a release named `r`, with `values` over the chart's own."""
-        answer = self.try_template(values, *arguments)
+        """The rendered objects of a release named `r`, with `values` over the chart's own.
+
+        Without a word of `values` on access, the service is open.
+        """
+        answer = self.try_template(OPEN | (values or {}), *arguments, chart=chart)
         assert answer.returncode == 0, answer.stderr
         return [each for each in yaml.safe_load_all(answer.stdout) if each]
 
+    def refusal(self, values: dict[str, Any], *arguments: str) -> str:
+        """Why these values, over an open service, are refused."""
+        answer = self.try_template(OPEN | values, *arguments)
+        assert answer.returncode != 0, "nothing was refused"
+        return answer.stderr
+
     def try_template(
-        self, values: dict[str, Any] | None = None, *arguments: str
+        self, values: dict[str, Any] | None = None, *arguments: str, chart: Path = CHART
     ) -> subprocess.CompletedProcess[str]:
-        """Render and return what helm said, whatever its exit status."""
+        """Render these values and no others, and return what helm said, whatever its status."""
         release = () if "--name-template" in arguments else ("--name-template", "r")
         return subprocess.run(
-            [self.binary, "template", str(CHART), *release, "--values", "-", *arguments],
+            [self.binary, "template", str(chart), *release, "--values", "-", *arguments],
             input=json.dumps(values or {}),
             capture_output=True,
             text=True,

@@ -16,8 +16,9 @@ def pod(objects: list[dict[str, Any]]) -> Any:
 
 
 def container(objects: list[dict[str, Any]]) -> Any:
-    (only,) = pod(objects)["containers"]
-    return only
+    """The service's, whatever stands beside it."""
+    (own,) = (each for each in pod(objects)["containers"] if each["name"] == "rancast")
+    return own
 
 
 def gibibytes(quantity: str) -> float:
@@ -31,5 +32,23 @@ def environment(objects: list[dict[str, Any]]) -> dict[str, str]:
 
 
 def variables(one: dict[str, Any]) -> dict[str, str]:
-    """Environment of one container."""
-    return {each["name"]: each["value"] for each in one["env"]}
+    """Environment of one container, as far as it is written there."""
+    return {each["name"]: each["value"] for each in one["env"] if "value" in each}
+
+
+def mounts(one: dict[str, Any]) -> dict[str, dict[str, Any]]:
+    """Mounts of one container, by path."""
+    return {each["mountPath"]: each for each in one["volumeMounts"]}
+
+
+def volumes(spec: dict[str, Any]) -> dict[str, dict[str, Any]]:
+    """Volumes of a pod, by name."""
+    return {each["name"]: each for each in spec["volumes"]}
+
+
+def named(objects: list[dict[str, Any]], kind: str, name: str) -> dict[str, Any]:
+    """The object of that kind and name."""
+    (found,) = (
+        each for each in objects if (each["kind"], each["metadata"]["name"]) == (kind, name)
+    )
+    return found

@@ -16,17 +16,70 @@
 {{- end -}}
 {{- end -}}
 
-{{/* Labels that a Deployment may never change; free of versions. */}}
+{{/* (root, suffix[, most letters]): that name with a suffix, cut so that all of the suffix stays. */}}
+{{- define "rancast.suffixed" -}}
+{{- $suffix := index . 1 -}}
+{{- $most := 63 -}}
+{{- if gt (len .) 2 -}}{{- $most = index . 2 -}}{{- end -}}
+{{- $room := sub (sub $most (len $suffix)) 1 | int -}}
+{{- printf "%s-%s" (include "rancast.fullname" (index . 0) | trunc $room | trimSuffix "-") $suffix -}}
+{{- end -}}
+
+{{- define "rancast.namespace" -}}
+{{- .Values.namespaceOverride | default .Release.Namespace -}}
+{{- end -}}
+
+{{/* (root, value): a value out of values.yaml as YAML, with the templates in it rendered. */}}
+{{- define "rancast.render" -}}
+{{- tpl (toYaml (index . 1)) (index . 0) -}}
+{{- end -}}
+
+{{/* Labels that a Deployment may never change, free of versions. The component keeps the pods of the
+service apart from those of training and tests. */}}
 {{- define "rancast.selectorLabels" -}}
 app.kubernetes.io/name: {{ include "rancast.name" . }}
 app.kubernetes.io/instance: {{ .Release.Name }}
+app.kubernetes.io/component: service
 {{- end -}}
 
-{{- define "rancast.labels" -}}
-helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" | trunc 63 | trimSuffix "-" }}
-{{ include "rancast.selectorLabels" . }}
-app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
-app.kubernetes.io/managed-by: {{ .Release.Service }}
+{{/* (root, component[, more labels]): labels of a pod. */}}
+{{- define "rancast.podLabels" -}}
+{{- $root := index . 0 -}}
+{{- $labels := dict
+  "app.kubernetes.io/name" (include "rancast.name" $root)
+  "app.kubernetes.io/instance" $root.Release.Name
+  "app.kubernetes.io/component" (index . 1)
+  "app.kubernetes.io/version" $root.Chart.AppVersion
+  "app.kubernetes.io/managed-by" $root.Release.Service -}}
+{{- $labels = mergeOverwrite (deepCopy $root.Values.commonLabels) $labels -}}
+{{- if gt (len .) 2 -}}{{- $labels = mergeOverwrite $labels (tpl (toYaml (index . 2)) $root | fromYaml) -}}{{- end -}}
+{{- toYaml $labels -}}
+{{- end -}}
+
+{{/* (root, kind of object, where it is meant for[, more labels[, annotations[, namespace]]]): its metadata
+below the name. */}}
+{{- define "rancast.metadata" -}}
+{{- $root := index . 0 -}}
+{{- $labels := dict
+  "helm.sh/chart" (printf "%s-%s" $root.Chart.Name $root.Chart.Version | replace "+" "_" | trunc 63 | trimSuffix "-")
+  "app.kubernetes.io/name" (include "rancast.name" $root)
+  "app.kubernetes.io/instance" $root.Release.Name
+  "app.kubernetes.io/component" (index . 1)
+  "app.kubernetes.io/version" $root.Chart.AppVersion
+  "app.kubernetes.io/managed-by" $root.Release.Service -}}
+{{- $labels = mergeOverwrite (deepCopy $root.Values.commonLabels) $labels -}}
+{{- $annotations := deepCopy $root.Values.commonAnnotations -}}
+{{- $namespace := include "rancast.namespace" $root -}}
+{{- if gt (len .) 2 -}}{{- $labels = mergeOverwrite $labels (tpl (toYaml (index . 2)) $root | fromYaml) -}}{{- end -}}
+{{- if gt (len .) 3 -}}{{- $annotations = mergeOverwrite $annotations (tpl (toYaml (index . 3)) $root | fromYaml) -}}{{- end -}}
+{{- if gt (len .) 4 -}}{{- $namespace = index . 4 | default $namespace -}}{{- end -}}
+namespace: {{ $namespace }}
+labels:
+  {{- toYaml $labels | nindent 2 }}
+{{- with $annotations }}
+annotations:
+  {{- toYaml . | nindent 2 }}
+{{- end }}
 {{- end -}}
 
 {{- define "rancast.serviceAccountName" -}}
@@ -37,10 +90,15 @@ app.kubernetes.io/managed-by: {{ .Release.Service }}
 {{- end -}}
 {{- end -}}
 
+{{- define "rancast.mountsToken" -}}
+{{- or .Values.automountServiceAccountToken .Values.jobs.enabled -}}
+{{- end -}}
+
 {{/* [registry/]repository, then @digest where there is one, else :tag. */}}
 {{- define "rancast.image" -}}
+{{- $registry := (.Values.global).imageRegistry | default .Values.image.registry -}}
 {{- with .Values.image -}}
-{{- if .registry -}}{{ .registry | trimSuffix "/" }}/{{- end -}}
+{{- if $registry -}}{{ $registry | trimSuffix "/" }}/{{- end -}}
 {{- .repository -}}
 {{- if .digest -}}@{{ .digest }}{{- else -}}:{{ .tag | default $.Chart.AppVersion }}{{- end -}}
 {{- end -}}
@@ -49,75 +107,42 @@ app.kubernetes.io/managed-by: {{ .Release.Service }}
 {{/* The compiler's image: what it leaves open is the service's, and its tag ends in -compiler. */}}
 {{- define "rancast.compilerImage" -}}
 {{- $main := .Values.image -}}
+{{- $shared := (.Values.global).imageRegistry -}}
 {{- with .Values.compiled.image -}}
-{{- $registry := .registry | default $main.registry -}}
+{{- $registry := .registry | default ($shared | default $main.registry) -}}
 {{- if $registry -}}{{ $registry | trimSuffix "/" }}/{{- end -}}
 {{- .repository | default $main.repository -}}
 {{- if .digest -}}@{{ .digest }}{{- else -}}:{{ .tag | default (printf "%s-compiler" ($main.tag | default $.Chart.AppVersion)) }}{{- end -}}
 {{- end -}}
 {{- end -}}
 
-{{/* A setting as the service reads it: text as it is, lists joined by commas. A number goes through
-JSON, because it would otherwise be written as 1e+06 from a million on. */}}
-{{- define "rancast.settingValue" -}}
-{{- if kindIs "string" . -}}{{ . }}{{- else if kindIs "slice" . -}}{{ join "," . }}{{- else -}}{{ toJson . }}{{- end -}}
-{{- end -}}
-
-{{/* Environment of the service, and of the compiler, which has to see the same checkpoint. */}}
-{{- define "rancast.environment" -}}
-env:
-  - name: RANCAST_HOST
-    value: "0.0.0.0"
-  - name: RANCAST_OPEN_ACCESS
-    value: {{ .Values.access.open | quote }}
-  {{- if .Values.access.tokenSecret }}
-  - name: RANCAST_TOKEN_FILE
-    value: {{ include "rancast.tokenDirectory" . }}/{{ .Values.access.tokenSecretKey }}
-  {{- end }}
-  - name: RANCAST_PORT
-    value: {{ .Values.containerPort | quote }}
-  - name: RANCAST_JOURNAL_PATH
-    value: /var/lib/rancast/journal.sqlite
-  {{- if .Values.compiled.enabled }}
-  - name: RANCAST_CACHE_DIR
-    value: {{ include "rancast.cacheDirectory" . }}
-  {{- end }}
-  # Libraries that insist on a home write below it; the root file system is read-only.
-  - name: HOME
-    value: /tmp
-  {{- range $name, $value := .Values.settings }}
-  - name: RANCAST_{{ $name | upper }}
-    value: {{ include "rancast.settingValue" $value | quote }}
-  {{- end }}
-  {{- with .Values.extraEnv }}
+{{- define "rancast.imagePullSecrets" -}}
+{{- with concat (.Values.imagePullSecrets | default list) ((.Values.global).imagePullSecrets | default list) | uniq -}}
+imagePullSecrets:
   {{- toYaml . | nindent 2 }}
-  {{- end }}
-{{- with .Values.extraEnvFrom }}
-envFrom:
-  {{- toYaml . | nindent 2 }}
-{{- end }}
+{{- end -}}
 {{- end -}}
 
-{{/* Where the secret of tokens is mounted; as a folder, so that a changed secret arrives. */}}
-{{- define "rancast.tokenDirectory" -}}
-/etc/rancast/tokens
+{{/* Replicas of the Deployment where nothing scales it. */}}
+{{- define "rancast.replicas" -}}
+{{- if kindIs "invalid" .Values.replicaCount -}}1{{- else -}}{{ .Values.replicaCount | int }}{{- end -}}
 {{- end -}}
 
-{{/* Where machine code lies in the image. */}}
-{{- define "rancast.cacheDirectory" -}}
-/var/cache/rancast
+{{/* Fewest replicas that there are. */}}
+{{- define "rancast.fewestReplicas" -}}
+{{- if .Values.autoscaling.enabled -}}{{ .Values.autoscaling.minReplicas | int }}{{- else -}}{{ include "rancast.replicas" . }}{{- end -}}
+{{- end -}}
+
+{{/* Whether the models volume can be mounted by one node only; empty means it cannot be said to be. */}}
+{{- define "rancast.modelsOnOneNode" -}}
+{{- $modes := .Values.models.accessModes -}}
+{{- if and .Values.models.enabled (not (or (has "ReadWriteMany" $modes) (has "ReadOnlyMany" $modes))) -}}true{{- end -}}
 {{- end -}}
 
 {{- define "rancast.claimName" -}}
-{{- .Values.persistence.existingClaim | default (printf "%s-journal" (include "rancast.fullname" . | trunc 55 | trimSuffix "-")) -}}
+{{- .Values.persistence.existingClaim | default (include "rancast.suffixed" (list . "journal")) -}}
 {{- end -}}
 
-{{/* What would start and then lose data or hang is refused here. */}}
-{{- define "rancast.validate" -}}
-{{- if and .Values.persistence.enabled (gt (int .Values.replicaCount) 1) -}}
-{{- fail "persistence.enabled needs replicaCount 1: the journal has a single writer" -}}
-{{- end -}}
-{{- if and .Values.compiled.enabled (eq (dig "compiled" "auto" (.Values.settings | default dict)) "off") -}}
-{{- fail "compiled.enabled makes code that settings.compiled: off has the service leave alone" -}}
-{{- end -}}
+{{- define "rancast.modelsClaimName" -}}
+{{- .Values.models.existingClaim | default (include "rancast.suffixed" (list . "models")) -}}
 {{- end -}}
