@@ -93,6 +93,7 @@ format: $(INSTALLED) ## Format the sources and mend what can be mended
 	$(BIN)/ruff format .
 
 test-cluster: $(CLUSTER) tools ## Run the checks of manifests and image; skips what the machine lacks
+	@$(BIN)/python -m tests.helm.checkov_environment $(VENV)-checkov || true
 	$(BIN)/python -m pytest -m cluster
 
 # What cannot be had is left out, and the tests that need it skip and say so.
@@ -127,6 +128,6 @@ image: ## Build the images of service and compiler with docker, podman or builda
 	done; echo "no docker, podman or buildah is at hand to build the image" >&2; exit 1
 
 clean: ## Remove .venv and everything else that was generated
-	rm -rf $(VENV) $(VENV)-kserve $(VENV)-litserve $(VENV)-bentoml build dist htmlcov .mypy_cache .ruff_cache .pytest_cache .hypothesis *.egg-info
+	rm -rf $(VENV) $(VENV)-kserve $(VENV)-checkov $(VENV)-litserve $(VENV)-bentoml build dist htmlcov .mypy_cache .ruff_cache .pytest_cache .hypothesis *.egg-info
 	rm -f .coverage .coverage.*
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

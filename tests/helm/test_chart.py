@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
@@ -21,9 +22,19 @@ DIGEST = "sha256:" + "ab" * 32
 
 
 @pytest.mark.parametrize("values", VALUES, ids=lambda path: path.stem)
-def test_chart_passes_strict_lint(helm: Helm, values: Path) -> None:
-    answer = helm.run("lint", "--strict", str(CHART), "--values", str(values))
+def test_chart_passes_strict_lint(each_helm: Helm, values: Path) -> None:
+    answer = each_helm.run("lint", "--strict", str(CHART), "--values", str(values))
     assert answer.returncode == 0, answer.stdout + answer.stderr
+
+
+@pytest.mark.parametrize("values", VALUES, ids=lambda path: path.stem)
+def test_both_helms_render_the_same(both_helms: tuple[Helm, Helm], values: Path) -> None:
+    content = yaml.safe_load(values.read_text())
+    newer, older = (each.template(content) for each in both_helms)
+    key = itemgetter("kind", "metadata")
+    assert sorted(newer, key=lambda each: str(key(each))) == sorted(
+        older, key=lambda each: str(key(each))
+    )
 
 
 @pytest.mark.parametrize("values", VALUES, ids=lambda path: path.stem)
@@ -287,8 +298,10 @@ def test_names_follow_the_release_and_fit(
         ({"retraining": {"options": {"out": "/elsewhere"}}}, "options"),
     ],
 )
-def test_wrong_values_are_refused_by_name(helm: Helm, values: dict[str, Any], key: str) -> None:
-    assert key in helm.refusal(values)
+def test_wrong_values_are_refused_by_name(
+    each_helm: Helm, values: dict[str, Any], key: str
+) -> None:
+    assert key in each_helm.refusal(values)
 
 
 def test_schema_describes_every_default_value() -> None:

@@ -8,7 +8,7 @@ import pytest
 import yaml
 
 from tests.helm.conftest import CHART, Helm
-from tests.helm.rendered import of_kind
+from tests.helm.rendered import named, of_kind
 
 LOCKED = {"access": {"tokenSecret": "callers"}}
 FULL = yaml.safe_load((CHART / "ci" / "full-values.yaml").read_text())
@@ -48,10 +48,9 @@ def test_routes_lead_to_the_service(helm: Helm, profile: str) -> None:
 
 
 def policy(helm: Helm, **values: Any) -> dict[str, Any]:
-    found: dict[str, Any] = of_kind(
-        helm.template({**values, "networkPolicy": {"enabled": True} | values["networkPolicy"]}),
-        "NetworkPolicy",
-    )["spec"]
+    policy = {"enabled": True} | values["networkPolicy"]
+    objects = helm.template({**values, "networkPolicy": policy})
+    found: dict[str, Any] = named(objects, "NetworkPolicy", "r-rancast")["spec"]
     return found
 
 
@@ -93,6 +92,18 @@ def test_an_xapp_speaks_with_its_platform(helm: Helm) -> None:
 def test_training_jobs_reach_the_kubernetes_api(helm: Helm) -> None:
     spec = policy(helm, networkPolicy={}, jobs={"enabled": True})
     assert ports(spec["egress"][1]) == [443, 6443]
+
+
+def test_nobody_reaches_the_pods_that_train_or_ask(helm: Helm) -> None:
+    objects = helm.template({"networkPolicy": {"enabled": True}})
+    spec = named(objects, "NetworkPolicy", "r-rancast-unreachable")["spec"]
+    assert (spec["policyTypes"], "ingress" in spec) == (["Ingress"], False)
+    labels = of_kind(objects, "Pod")["metadata"]["labels"]
+    assert spec["podSelector"]["matchLabels"].items() <= labels.items()
+    (expression,) = spec["podSelector"]["matchExpressions"]
+    assert labels[expression["key"]] in expression["values"]
+    service = of_kind(objects, "Deployment")["spec"]["template"]["metadata"]["labels"]
+    assert service[expression["key"]] not in expression["values"]
 
 
 def test_an_autoscaler_is_alone_with_the_replicas(helm: Helm) -> None:

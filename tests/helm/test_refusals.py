@@ -26,9 +26,9 @@ def several(**values: Any) -> dict[str, Any]:
 
 @pytest.mark.parametrize("values", [{}, {"access": {"open": False}}, {"settings": {"threads": 2}}])
 def test_an_open_service_is_refused_unless_it_is_asked_for_in_words(
-    helm: Helm, values: dict[str, Any]
+    each_helm: Helm, values: dict[str, Any]
 ) -> None:
-    answer = helm.try_template(values)
+    answer = each_helm.try_template(values)
     assert answer.returncode != 0
     assert "access.open: true" in answer.stderr
     assert "access.tokenSecret" in answer.stderr

@@ -22,10 +22,10 @@ class EnvironmentUnavailableError(Exception):
     """The environment cannot be built here: no package index, or no venv module."""
 
 
-def is_built(folder: Path) -> bool:
+def is_built(folder: Path, pins: Path = PINS) -> bool:
     """Whether the environment is there, made from today's pins."""
     stamp = folder / _STAMP
-    return stamp.is_file() and stamp.read_bytes() == PINS.read_bytes()
+    return stamp.is_file() and stamp.read_bytes() == pins.read_bytes()
 
 
 def interpreter(folder: Path) -> Path:
@@ -33,8 +33,8 @@ def interpreter(folder: Path) -> Path:
     return folder / "bin" / "python"
 
 
-def build(folder: Path) -> None:
-    """Make the environment.
+def build(folder: Path, pins: Path = PINS) -> None:
+    """Make the environment, of these pins and nothing else.
 
     Raises:
         EnvironmentUnavailableError: It cannot be made here.
@@ -45,13 +45,13 @@ def build(folder: Path) -> None:
             [
                 interpreter(folder),
                 *("-m", "pip", "install", "--quiet", "--disable-pip-version-check"),
-                *("--only-binary", ":all:", "-r", PINS),
+                *("--only-binary", ":all:", "-r", pins),
             ],
             check=True,
         )
     except (OSError, subprocess.CalledProcessError) as error:
         raise EnvironmentUnavailableError(str(error)) from error
-    (folder / _STAMP).write_bytes(PINS.read_bytes())
+    (folder / _STAMP).write_bytes(pins.read_bytes())
 
 
 def main() -> int:
