@@ -120,6 +120,18 @@ def test_every_word_about_the_pod_reaches_it(helm: Helm) -> None:
     assert deployment["spec"]["minReadySeconds"] == 5
 
 
+def test_a_variable_of_ones_own_takes_the_place_of_the_charts(helm: Helm) -> None:
+    extra = [{"name": "HOME", "value": "/home"}, {"name": "RANCAST_THREADS", "value": "4"}]
+    objects = helm.template(
+        {"extraEnv": extra, "settings": {"threads": 2}, "compiled": {"enabled": True}}
+    )
+    (compiler,) = pod(objects)["initContainers"]
+    for one in (container(objects), compiler):
+        names = [each["name"] for each in one["env"]]
+        assert len(names) == len(set(names))
+        assert one["env"][-2:] == extra
+
+
 def test_templates_in_what_users_add_are_rendered(helm: Helm) -> None:
     objects = helm.template(FULL)
     assert environment(objects)["RELEASE"] == "r"

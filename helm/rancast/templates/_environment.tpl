@@ -45,8 +45,9 @@ JSON, because it would otherwise be written as 1e+06 from a million on. */}}
 {{- toYaml $settings -}}
 {{- end -}}
 
-{{/* Environment of the service, and of the compiler, which has to see the same checkpoint. */}}
-{{- define "rancast.environment" -}}
+{{/* Variables that follow from the values, in a list below `env`. Libraries that insist on a home write
+below HOME: the root file system is read-only. */}}
+{{- define "rancast.ownVariables" -}}
 env:
   - name: RANCAST_HOST
     value: "0.0.0.0"
@@ -60,7 +61,6 @@ env:
   - name: RANCAST_CACHE_DIR
     value: {{ include "rancast.cacheDirectory" . }}
   {{- end }}
-  # Libraries that insist on a home write below it; the root file system is read-only.
   - name: HOME
     value: /tmp
   {{- range $name, $value := include "rancast.settings" . | fromYaml }}
@@ -78,6 +78,19 @@ env:
   - name: SME_DISCOVERY_ENDPOINT
     value: {{ . | quote }}
   {{- end }}
+{{- end -}}
+
+{{/* Environment of the service, and of the compiler, which has to see the same checkpoint. A name stands
+there once, and the user's has the last word: server-side apply refuses a list that holds it twice. */}}
+{{- define "rancast.environment" -}}
+{{- $names := list -}}
+{{- range .Values.extraEnv -}}{{- $names = append $names .name -}}{{- end -}}
+{{- $variables := list -}}
+{{- range (include "rancast.ownVariables" . | fromYaml).env -}}
+{{- if not (has .name $names) -}}{{- $variables = append $variables . -}}{{- end -}}
+{{- end -}}
+env:
+  {{- toYaml $variables | nindent 2 }}
   {{- with .Values.extraEnv }}
   {{- include "rancast.render" (list $ .) | nindent 2 }}
   {{- end }}
