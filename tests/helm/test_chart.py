@@ -341,3 +341,39 @@ def test_notes_say_how_to_reach_the_service_and_what_is_lost(helm: Helm) -> None
     notes = helm.run(*arguments, *enabled)
     assert "Persistence is off" not in notes.stdout
     assert "logs deployment/r-rancast --container compile" in notes.stdout
+
+
+def emptied(values: dict[str, Any], schema: dict[str, Any]) -> dict[str, Any]:
+    """These values with null in place of every list and of every map that stands for itself."""
+    wanted = set(schema.get("required", ()))
+    found: dict[str, Any] = {}
+    for name, value in values.items():
+        inner = schema.get("properties", {}).get(name, {})
+        if isinstance(value, dict) and "properties" in inner:
+            found[name] = emptied(value, inner)
+        elif isinstance(value, dict | list) and name not in wanted:
+            found[name] = None
+    return found
+
+
+@pytest.mark.parametrize("profile", ["", "near-rt", "non-rt"])
+def test_what_is_emptied_is_left_out(helm: Helm, profile: str) -> None:
+    schema = json.loads((CHART / "values.schema.json").read_text())
+    values = emptied(yaml.safe_load((CHART / "values.yaml").read_text()), schema)
+    assert values["affinity"] is values["xapp"]["descriptor"] is values["resources"] is None
+    switched_on = ("serviceMonitor", "prometheusRule", "dashboards", "networkPolicy", "jobs")
+    values |= {name: values.get(name, {}) | {"enabled": True} for name in switched_on}
+    values["access"] = {"open": True}
+    values["models"] |= {"enabled": True}
+    values["retraining"] |= {"enabled": True, "onServiceNode": True}
+    values["retraining"]["data"] = {"paths": ["https://data.example/pm"]}
+    objects = helm.template({**values, "profile": profile})
+    assert not {"resources", "securityContext"} & set(container(objects))
+    assert not {"affinity", "tolerations", "topologySpreadConstraints"} & set(pod(objects))
+
+
+@pytest.mark.parametrize("group", ["access", "autoscaling", "retraining", "xapp"])
+def test_a_group_of_values_that_is_taken_away_is_missed_by_name(
+    each_helm: Helm, group: str
+) -> None:
+    assert group in each_helm.refusal({group: None})

@@ -51,8 +51,8 @@ app.kubernetes.io/component: service
   "app.kubernetes.io/component" (index . 1)
   "app.kubernetes.io/version" $root.Chart.AppVersion
   "app.kubernetes.io/managed-by" $root.Release.Service -}}
-{{- $labels = mergeOverwrite (deepCopy $root.Values.commonLabels) $labels -}}
-{{- if gt (len .) 2 -}}{{- $labels = mergeOverwrite $labels (tpl (toYaml (index . 2)) $root | fromYaml) -}}{{- end -}}
+{{- $labels = mergeOverwrite (deepCopy ($root.Values.commonLabels | default dict)) $labels -}}
+{{- if gt (len .) 2 -}}{{- $labels = mergeOverwrite $labels (tpl (toYaml (index . 2 | default dict)) $root | fromYaml) -}}{{- end -}}
 {{- toYaml $labels -}}
 {{- end -}}
 
@@ -67,11 +67,11 @@ below the name. */}}
   "app.kubernetes.io/component" (index . 1)
   "app.kubernetes.io/version" $root.Chart.AppVersion
   "app.kubernetes.io/managed-by" $root.Release.Service -}}
-{{- $labels = mergeOverwrite (deepCopy $root.Values.commonLabels) $labels -}}
-{{- $annotations := deepCopy $root.Values.commonAnnotations -}}
+{{- $labels = mergeOverwrite (deepCopy ($root.Values.commonLabels | default dict)) $labels -}}
+{{- $annotations := deepCopy ($root.Values.commonAnnotations | default dict) -}}
 {{- $namespace := include "rancast.namespace" $root -}}
-{{- if gt (len .) 2 -}}{{- $labels = mergeOverwrite $labels (tpl (toYaml (index . 2)) $root | fromYaml) -}}{{- end -}}
-{{- if gt (len .) 3 -}}{{- $annotations = mergeOverwrite $annotations (tpl (toYaml (index . 3)) $root | fromYaml) -}}{{- end -}}
+{{- if gt (len .) 2 -}}{{- $labels = mergeOverwrite $labels (tpl (toYaml (index . 2 | default dict)) $root | fromYaml) -}}{{- end -}}
+{{- if gt (len .) 3 -}}{{- $annotations = mergeOverwrite $annotations (tpl (toYaml (index . 3 | default dict)) $root | fromYaml) -}}{{- end -}}
 {{- if gt (len .) 4 -}}{{- $namespace = index . 4 | default $namespace -}}{{- end -}}
 namespace: {{ $namespace }}
 labels:

@@ -146,7 +146,7 @@
 {{- fail (printf "xapp.name %s contains http, which the platform's subscription manager replaces by rmr wherever it stands: give xapp.name another" $name) -}}
 {{- end -}}
 {{- range list "name" "xapp_name" -}}
-{{- $told := get $.Values.xapp.descriptor . -}}
+{{- $told := get ($.Values.xapp.descriptor | default dict) . -}}
 {{- if and $told (ne $told $name) -}}
 {{- fail (printf "xapp.descriptor.%s %v is not the xApp's name %s, from which the platform computes its Services: set xapp.name instead" . $told $name) -}}
 {{- end -}}

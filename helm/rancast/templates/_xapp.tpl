@@ -62,5 +62,5 @@ prometheus.io/path: /ric/v1/metrics
   "annotations" (include "rancast.xappAnnotations" . | fromYaml)
   "livenessProbe" (merge (dict "httpGet" (dict "path" "ric/v1/health/alive" "port" $port)) $times)
   "readinessProbe" (merge (dict "httpGet" (dict "path" "ric/v1/health/ready" "port" $port)) $times) -}}
-{{- mergeOverwrite $own (deepCopy .Values.xapp.descriptor) | toPrettyJson -}}
+{{- mergeOverwrite $own (deepCopy (.Values.xapp.descriptor | default dict)) | toPrettyJson -}}
 {{- end -}}
