@@ -70,6 +70,29 @@ def test_rules_are_handed_over_as_they_are(helm: Helm, filled: Path) -> None:
     assert faults(rule) == []
 
 
+def test_the_rules_that_ship_reach_the_operator_word_for_word(each_helm: Helm) -> None:
+    rule = of_kind(each_helm.template({"prometheusRule": {"enabled": True}}), "PrometheusRule")
+    files = sorted((CHART / "rules").glob("*.yaml"))
+    shipped = [group for file in files for group in yaml.safe_load(file.read_text())["groups"]]
+    assert rule["spec"]["groups"] == shipped
+    assert any("{{ $labels." in str(group) for group in shipped)
+    assert faults(rule) == []
+
+
+def test_the_dashboards_that_ship_reach_the_sidecar_byte_for_byte(each_helm: Helm) -> None:
+    objects = each_helm.template({"dashboards": {"enabled": True}})
+    found = {
+        name: text
+        for each in objects
+        if each["kind"] == "ConfigMap"
+        for name, text in each["data"].items()
+    }
+    shipped = {
+        file.name: file.read_text().strip() for file in (CHART / "dashboards").glob("*.json")
+    }
+    assert found == shipped
+
+
 def test_without_rules_and_dashboards_there_are_no_objects_for_them(
     helm: Helm, chart: Path
 ) -> None:
