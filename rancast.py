@@ -14,6 +14,7 @@ from typing import Any
 import typer
 import typer.core
 
+from service import package_commands
 from service.commands import compile_, demo, doctor, forecast, model, plan, serve
 from training.commands.backtest import backtest
 from training.commands.calibrate import calibrate
@@ -106,6 +107,21 @@ for _command in (
     app.command(
         _command.__name__.rstrip("_"), cls=_LearningCommand if _command in LEARNING else None
     )(_plainly(_command))
+
+_package = typer.Typer(
+    name="package",
+    help="Write and check what a RIC's own tools onboard: chart, xApp descriptor, rApp package.",
+    no_args_is_help=True,
+    rich_markup_mode=None,
+)
+for _part in (
+    package_commands.chart,
+    package_commands.xapp,
+    package_commands.csar,
+    package_commands.check,
+):
+    _package.command(_part.__name__)(_plainly(_part))
+app.add_typer(_package)
 
 
 def main() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
+from typing import Any
 
 import pytest
 import typer
@@ -14,7 +15,7 @@ from kpi.catalogue import KpiKind, load_catalogue
 REPOSITORY = Path(__file__).resolve().parent.parent
 PAGES = [REPOSITORY / "README.md", *sorted((REPOSITORY / "docs").glob("*.md"))]
 BLOCK = re.compile(r"```(\w+)\n(.*?)```", re.DOTALL)
-CALL = re.compile(r"(?:^|/)rancast (\w+)(.*)$", re.MULTILINE)
+CALL = re.compile(r"(?:^|/)rancast (\w+)(?: (\w+))?(.*)$", re.MULTILINE)
 
 
 def blocks(page: Path, language: str) -> list[str]:
@@ -23,26 +24,37 @@ def blocks(page: Path, language: str) -> list[str]:
 
 
 def commands() -> dict[str, set[str]]:
+    """Options of each command by its name; of a command in a group by both names."""
+    found = {}
     group = typer.main.get_command(rancast.app)
-    return {
-        name: {option for parameter in command.params for option in parameter.opts}
-        for name, command in group.commands.items()  # type: ignore[attr-defined]
-    }
+    for name, command in group.commands.items():  # type: ignore[attr-defined]
+        found[name] = options(command)
+        inner = getattr(command, "commands", {})
+        found |= {f"{name} {each}": options(inner[each]) for each in inner}
+    return found
+
+
+def options(command: Any) -> set[str]:
+    return {option for parameter in command.params for option in parameter.opts}
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_every_command_and_option_in_a_page_exists(page):
     known = commands()
     for block in blocks(page, "sh"):
-        for command, rest in CALL.findall(block.replace("\\\n", " ")):
+        for command, word, rest in CALL.findall(block.replace("\\\n", " ")):
             assert command in known, f"rancast {command}"
-            unknown = set(re.findall(r"--[a-z-]+", rest)) - known[command]
-            assert not unknown, f"rancast {command} has no {unknown}"
+            in_group = any(name.startswith(f"{command} ") for name in known)
+            called = f"{command} {word}" if in_group else command
+            assert called in known, f"rancast {called}"
+            unknown = set(re.findall(r"--[a-z-]+", rest)) - known[called]
+            assert not unknown, f"rancast {called} has no {unknown}"
 
 
 def test_the_readme_lists_every_command():
     text = (REPOSITORY / "README.md").read_text(encoding="utf-8")
-    assert {f"`rancast {name}`" for name in commands()} <= set(re.findall(r"`rancast \w+`", text))
+    listed = set(re.findall(r"`rancast \w+`", text))
+    assert {f"`rancast {name.partition(' ')[0]}`" for name in commands()} <= listed
 
 
 def test_the_example_catalogue_loads(tmp_path):
