@@ -15,7 +15,7 @@ from datetime import datetime
 from service.packaging import sme
 from service.packaging.archive import zip_archive
 from service.packaging.asd import ENTRY_FILE, TYPES_FILE, ServiceDescriptor, types
-from service.packaging.chart import ChartPackage
+from service.packaging.chart import Chart, ChartPackage
 from service.packaging.composition import (
     COMPOSITION_FILE,
     INSTANCES,
@@ -33,6 +33,10 @@ from service.packaging.version import content_digest
 
 CHARTS = "Artifacts/Deployment/HELM/"
 INSTANCE_NAME = "k8s-instance"
+# Any of these decides who may call.
+_LOCKS = ("open", "tokenSecret", "clientCa")
+_SETTINGS = ("settings.token_file", "settings.tls_client_ca")
+_UNSET = ("", "False", "false")
 _DESCRIPTION = "Probabilistic forecasts of the load of radio cells"
 
 
@@ -74,9 +78,11 @@ def package_csar(package: ChartPackage, options: CsarOptions) -> bytes:
     """The package.
 
     Raises:
-        PackageError: Extra files would replace the package's own.
+        PackageError: Extra files would replace the package's own, or the chart would refuse to be
+            installed because nobody said who may call.
         UnusablePackageError: The rApp manager would refuse it, or could not install it.
     """
+    _check_access(package.chart, options.overrides)
     content = zip_archive(csar_files(package, options))
     if findings := check_csar(content, options.file_name):
         raise UnusablePackageError("the rApp would be refused", findings)
@@ -125,6 +131,23 @@ def csar_files(package: ChartPackage, options: CsarOptions) -> dict[str, bytes]:
     files[ENTRY_FILE] = descriptor.definition()
     manifest = Manifest(options.release, options.provider, options.released)
     return {**files, MANIFEST_FILE: manifest.text(files)}
+
+
+def _check_access(chart: Chart, overrides: Mapping[str, str]) -> None:
+    """Refuse what our chart would refuse when it is installed, where the reason ends in some log."""
+    stated = chart.values.get("access")
+    if not isinstance(stated, dict):
+        return
+    chosen = {f"access.{key}": str(stated.get(key) or "") for key in _LOCKS}
+    chosen |= {key: str(value) for key, value in overrides.items()}
+    if not any(
+        chosen.get(key, "") not in _UNSET
+        for key in (*(f"access.{lock}" for lock in _LOCKS), *_SETTINGS)
+    ):
+        raise PackageError(
+            "the chart refuses to stand open: name a Secret of tokens, --set "
+            "access.tokenSecret=NAME, or let in whoever reaches the pod, --set access.open=true"
+        )
 
 
 def _overrides(options: CsarOptions) -> dict[str, str]:

@@ -17,6 +17,7 @@ from service.packaging.errors import PackageError, UnusablePackageError
 from service.packaging.image import image_reference
 from service.packaging.sme import RESOURCES
 from service.settings import Settings
+from tests.service.packaging.conftest import VALUES_YAML
 from tests.service.packaging.csars import OPTIONS, files_of, findings_of
 
 INSTANCE = "Files/Acm/instances/k8s-instance.json"
@@ -149,6 +150,31 @@ def test_a_chart_without_the_managers_values_is_refused(make_chart):
     package = package_chart(read_chart(make_chart({"values.yaml": "service: {port: 80}\n"})))
     with pytest.raises(UnusablePackageError, match=r"got environment\.appId"):
         package_csar(package, OPTIONS)
+
+
+LOCKED = "access: {open: false, tokenSecret: '', clientCa: false}\n"
+
+
+def test_a_chart_that_refuses_to_stand_open_is_asked_who_may_call(make_chart):
+    package = package_chart(read_chart(make_chart({"values.yaml": VALUES_YAML + LOCKED})))
+    with pytest.raises(PackageError, match=r"access\.tokenSecret=NAME"):
+        package_csar(package, OPTIONS)
+    with pytest.raises(PackageError, match=r"access\.open=true"):
+        package_csar(package, replace(OPTIONS, overrides={"access.open": "false"}))
+
+
+@pytest.mark.parametrize(
+    "overrides",
+    [
+        {"access.open": "true"},
+        {"access.tokenSecret": "rancast-tokens"},
+        {"access.clientCa": "true"},
+        {"settings.token_file": "/etc/tokens"},
+    ],
+)
+def test_each_way_to_say_who_may_call_is_taken(make_chart, overrides):
+    package = package_chart(read_chart(make_chart({"values.yaml": VALUES_YAML + LOCKED})))
+    assert package_csar(package, replace(OPTIONS, overrides=overrides))
 
 
 @pytest.mark.parametrize("tag", ["1.10", "0123", "v1", "1e5", "2026.11"])
