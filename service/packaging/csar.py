@@ -134,7 +134,7 @@ def csar_files(package: ChartPackage, options: CsarOptions) -> dict[str, bytes]:
 
 
 def _check_access(chart: Chart, overrides: Mapping[str, str]) -> None:
-    """Refuse what our chart would refuse when it is installed, where the reason ends in some log."""
+    """Refuse what our chart would refuse once it is installed, where the reason ends in a log."""
     stated = chart.values.get("access")
     if not isinstance(stated, dict):
         return

@@ -6,8 +6,10 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+import yaml
 
 from tests.helm import conftest as helm_conftest
+from tests.helm.conftest import CHART
 
 helm = helm_conftest.helm
 
@@ -42,6 +44,14 @@ data:
   image: {{ with .Values.image }}{{ printf "%s/%s:%s" .registry .repository .tag | quote }}{{ end }}
   version: {{ .Chart.Version | quote }}
 """
+
+
+@pytest.fixture
+def chart_with_profiles() -> Path:
+    """Our own chart, where it can be an xApp and an rApp."""
+    if "profile" not in yaml.safe_load((CHART / "values.yaml").read_text(encoding="utf-8")):
+        pytest.skip("the chart has no profiles yet")
+    return CHART
 
 
 @pytest.fixture

@@ -64,13 +64,15 @@ def test_helm_takes_the_package(helm, tmp_path):
     package = package_chart(read_chart(CHART))
     path = tmp_path / package.file_name
     path.write_bytes(package.content)
-    answer = helm.run("lint", "--strict", str(path))
+    answer = helm.run("lint", "--strict", str(path), "--set", "access.open=true")
     assert answer.returncode == 0, answer.stdout
     shown = helm.run("show", "chart", str(path))
     assert yaml.safe_load(shown.stdout)["version"] == package.chart.version
-    from_package = helm.run("template", "r", str(path))
+    # Our chart wants to be told who may call.
+    values = ("--set", "access.open=true")
+    from_package = helm.run("template", "r", str(path), *values)
     assert from_package.returncode == 0, from_package.stderr
-    from_folder = helm.run("template", "r", str(CHART))
+    from_folder = helm.run("template", "r", str(CHART), *values)
     plain = read_chart(CHART).version
     assert from_package.stdout.replace(package.chart.version, plain) == from_folder.stdout
 
