@@ -6,6 +6,7 @@ calls Helm; nobody looks at them before.
 
 from __future__ import annotations
 
+import re
 import uuid
 from collections.abc import Iterator, Sequence
 from typing import Any
@@ -22,6 +23,9 @@ _NEEDED = {
     "environment.appId": INSTANCE_ID,
     "environment.smeDiscoveryEndpoint": SME_DISCOVERY,
 }
+_LABEL = re.compile(r"[a-z0-9]([a-z0-9-]*[a-z0-9])?")
+# Most letters of each; Helm's own bound on a release leaves room for what a chart puts behind it.
+_NAMES = {"namespace": 63, "releaseName": 53, "podName": 53}
 # What helm --set splits at, or makes a list of.
 _SPECIAL = set(",{}[]\\\n")
 _NOT_TEXT = ("true", "false", "null")
@@ -109,7 +113,8 @@ def _element(
         yield Finding(place, "expected a UUID as its key")
     if at(element, "id") != key:
         yield Finding(place, f"expected the id {key}, as its key, got {at(element, 'id')!r}")
-    name, version = at(element, "definition", "name"), at(element, "definition", "version")
+    definition = at(element, "definition")
+    name, version = str(at(definition, "name")), str(at(definition, "version"))
     if known is not None and (name, version) not in known:
         yield Finding(
             place,
@@ -124,9 +129,14 @@ def _chart(place: str, stated: Any, charts: Sequence[Chart]) -> Iterator[Finding
     if chart is None:
         inside = [f"{each.name} {each.version}" for each in charts]
         yield Finding(place, f"expected a chart of the package, {inside}, got {name} {version}")
-    for key in ("namespace", "releaseName", "podName"):
-        if not isinstance(at(stated, key), str) or not at(stated, key):
-            yield Finding(place, f"expected {key}, got {at(stated, key)!r}")
+    for key, most in _NAMES.items():
+        value = at(stated, key)
+        if not isinstance(value, str) or not _LABEL.fullmatch(value) or len(value) > most:
+            yield Finding(
+                place,
+                f"expected {key} of at most {most} lower-case letters, digits and hyphens, got "
+                f"{value!r}",
+            )
     address = at(stated, "repository", "address")
     if not is_web_address(address):
         yield Finding(

@@ -23,6 +23,7 @@ from service.packaging.composition import (
     composition,
     instance,
 )
+from service.packaging.csar_contents import at
 from service.packaging.csar_rules import check_csar
 from service.packaging.document import as_json
 from service.packaging.errors import PackageError, UnusablePackageError
@@ -98,7 +99,7 @@ def csar_files(package: ChartPackage, options: CsarOptions) -> dict[str, bytes]:
     chart = package.chart
     release = Release(options.release, options.namespace, options.pull_uri, _overrides(options))
     host = f"{options.release}.{options.namespace}.svc.cluster.local"
-    port = (chart.values.get("service") or {}).get("port", 0)
+    port = at(chart.values, "service", "port")
     chart_file = CHARTS + package.file_name
     files = {
         chart_file: package.content,

@@ -68,7 +68,7 @@ def _provider(name: str, document: Any) -> Iterator[Finding]:
     if not at(document, "apiProvDomInfo"):
         yield Finding(name, "expected apiProvDomInfo, got none")
     functions = _list(document, "apiProvFuncs")
-    roles = {at(function, "apiProvFuncRole") for function in functions}
+    roles = {str(at(function, "apiProvFuncRole")) for function in functions}
     for role in _ROLES:
         if role not in roles:
             yield Finding(name, f"expected a function of the role {role} in apiProvFuncs, got none")
@@ -86,7 +86,7 @@ def _api(name: str, document: Any, functions: set[str]) -> Iterator[Finding]:
     if not profiles:
         yield Finding(name, "expected aefProfiles, got none")
     for profile in profiles:
-        if at(profile, "aefId") not in functions:
+        if str(at(profile, "aefId")) not in functions:
             yield Finding(
                 name,
                 f"expected as aefId the apiProvFuncInfo of an AEF, one of {sorted(functions)}, got "

@@ -203,12 +203,13 @@ def _legacy(descriptor: Mapping[str, Any], ports: list[Mapping[str, Any]]) -> It
     if not isinstance(old, dict):
         return
     for kind in LISTS:
-        new = sorted(each for port in ports for each in port.get(kind, ()))
-        if sorted(old.get(kind, ())) != new:
+        new = sorted(str(each) for port in ports for each in port.get(kind, ()))
+        stated = old.get(kind, [])
+        if not isinstance(stated, list) or sorted(map(str, stated)) != new:
             yield Finding(
                 f"rmr/{kind}",
                 "expected what messaging/ports says, or no section rmr: the application manager "
-                f"reads that one first, got {sorted(old.get(kind, ()))} and {new}",
+                f"reads that one first, got {stated} and {new}",
             )
 
 

@@ -199,6 +199,11 @@ BROKEN: dict[str, tuple[Breaking, str, str]] = {
         "a UUID as its key",
     ),
     "other id": (in_element(lambda e: e.update(id="a")), INSTANCE, "as its key, got 'a'"),
+    "element of no name": (
+        in_element(lambda e: e["definition"].update(name=[])),
+        INSTANCE,
+        "compositions.json lists",
+    ),
     "unknown element": (
         in_element(lambda e: e["definition"].update(version="1.2.4")),
         INSTANCE,
@@ -211,6 +216,16 @@ BROKEN: dict[str, tuple[Breaking, str, str]] = {
     ),
     "no namespace": (in_chart(lambda c: c.pop("namespace")), INSTANCE, "expected namespace"),
     "no release": (in_chart(lambda c: c.update(releaseName="")), INSTANCE, "releaseName"),
+    "release of a long name": (
+        in_chart(lambda c: c.update(releaseName="a" * 54)),
+        INSTANCE,
+        "at most 53",
+    ),
+    "namespace in capitals": (
+        in_chart(lambda c: c.update(namespace="Smo")),
+        INSTANCE,
+        "namespace of at most 63",
+    ),
     "no repository": (in_chart(lambda c: c.pop("repository")), INSTANCE, "repository address"),
     "no overrides": (in_chart(lambda c: c.pop("overrideParams")), INSTANCE, "overrideParams"),
     "own instance id": (in_overrides(**{"environment.appId": "a"}), INSTANCE, "DO_NOT_CHANGE"),
@@ -229,6 +244,12 @@ BROKEN: dict[str, tuple[Breaking, str, str]] = {
     "no domain": (in_json(PROVIDER, lambda d: d.pop("apiProvDomInfo")), PROVIDER, "DomInfo"),
     "no publisher": (in_json(PROVIDER, lambda d: d["apiProvFuncs"].pop(0)), PROVIDER, "role APF"),
     "no server": (in_json(PROVIDER, lambda d: d["apiProvFuncs"].pop()), PROVIDER, "role AEF"),
+    "role is a list": (
+        in_json(PROVIDER, lambda d: d["apiProvFuncs"][0].update(apiProvFuncRole=[])),
+        PROVIDER,
+        "role APF",
+    ),
+    "function is a list": (in_profile(lambda p: p.update(aefId=[])), API, "got []"),
     "no key": (
         in_json(PROVIDER, lambda d: d["apiProvFuncs"][0].pop("regInfo")),
         PROVIDER,

@@ -100,6 +100,7 @@ BROKEN: list[tuple[str, Change, str, str]] = [
         "rmr/rxMessages",
         "reads that one first",
     ),
+    ("old text", lambda d: d.update(rmr={"rxMessages": 5}), "rmr/rxMessages", "got 5"),
     ("no probe", lambda d: d.pop("livenessProbe"), "livenessProbe", "hung"),
     (
         "probe's port",
