@@ -14,8 +14,9 @@ from typing import Any
 import typer
 import typer.core
 
-from service import package_commands
 from service.commands import compile_, demo, doctor, forecast, model, plan, serve
+from service.package_commands import COMMANDS as PACKAGE_COMMANDS
+from service.package_commands import HELP as PACKAGE_HELP
 from training.commands.backtest import backtest
 from training.commands.calibrate import calibrate
 from training.commands.finetune import finetune
@@ -108,20 +109,10 @@ for _command in (
         _command.__name__.rstrip("_"), cls=_LearningCommand if _command in LEARNING else None
     )(_plainly(_command))
 
-_package = typer.Typer(
-    name="package",
-    help="Write and check what a RIC's own tools onboard: chart, xApp descriptor, rApp package.",
-    no_args_is_help=True,
-    rich_markup_mode=None,
-)
-for _part in (
-    package_commands.chart,
-    package_commands.xapp,
-    package_commands.csar,
-    package_commands.check,
-):
-    _package.command(_part.__name__)(_plainly(_part))
-app.add_typer(_package)
+_package = typer.Typer(help=PACKAGE_HELP, no_args_is_help=True, rich_markup_mode=None)
+for _command in PACKAGE_COMMANDS:
+    _package.command(_command.__name__.rstrip("_"))(_plainly(_command))
+app.add_typer(_package, name="package")
 
 
 def main() -> None:

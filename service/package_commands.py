@@ -5,10 +5,13 @@ A command is its options and its help; what it does is imported when it is calle
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated
 
 import typer
+
+HELP = "Write and check what a RIC's own tools onboard: chart, xApp descriptor, rApp package."
 
 Out = Annotated[Path, typer.Option(help="Folder to write to.")]
 ChartFolder = Annotated[
@@ -119,3 +122,6 @@ def check(
     from service.packaging.cli import check_packages
 
     raise typer.Exit(0 if check_packages(files, schema) else 1)
+
+
+COMMANDS: tuple[Callable[..., None], ...] = (chart, xapp, csar, check)
