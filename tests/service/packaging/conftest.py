@@ -6,7 +6,6 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-import yaml
 
 from tests.helm import conftest as helm_conftest
 from tests.helm.conftest import CHART
@@ -47,10 +46,8 @@ data:
 
 
 @pytest.fixture
-def chart_with_profiles() -> Path:
+def our_chart() -> Path:
     """Our own chart, where it can be an xApp and an rApp."""
-    if "profile" not in yaml.safe_load((CHART / "values.yaml").read_text(encoding="utf-8")):
-        pytest.skip("the chart has no profiles yet")
     return CHART
 
 

@@ -96,8 +96,8 @@ def test_every_block_of_commands_says_where_it_runs(page):
 
 
 @pytest.mark.parametrize("page", PAGES)
-def test_what_runs_on_any_machine_runs_as_printed(page, work, tools, chart_with_profiles):
-    assert chart_with_profiles == CHART
+def test_what_runs_on_any_machine_runs_as_printed(page, work, tools, our_chart):
+    assert our_chart == CHART
     for above, language, body in blocks(page):
         if language == "yaml":
             name = re.search(r"`([\w.-]+\.yaml)`", above)

@@ -27,8 +27,8 @@ def rendered(helm: Helm, chart: Path, release: str, values: dict[str, str]) -> l
     return [each for each in yaml.safe_load_all(answer.stdout) if each]
 
 
-def test_the_rapp_is_installed_as_its_package_says(helm, chart_with_profiles, tmp_path):
-    package = package_chart(read_chart(chart_with_profiles))
+def test_the_rapp_is_installed_as_its_package_says(helm, our_chart, tmp_path):
+    package = package_chart(read_chart(our_chart))
     assert package_csar(package, RAPP)
     files = csar_files(package, RAPP)
     path = tmp_path / package.file_name
@@ -49,14 +49,14 @@ def test_the_rapp_is_installed_as_its_package_says(helm, chart_with_profiles, tm
 
 
 def test_the_descriptor_that_the_chart_mounts_is_one_that_the_platform_takes(
-    helm, chart_with_profiles
+    helm, our_chart
 ):
     values = {
         "profile": "near-rt",
         "access.tokenSecret": "tokens",
         "image.registry": "registry.example.org",
     }
-    objects = rendered(helm, chart_with_profiles, "rancast", values)
+    objects = rendered(helm, our_chart, "rancast", values)
     (mounted,) = (
         each["data"]["config-file.json"]
         for each in objects
