@@ -48,9 +48,7 @@ def test_the_rapp_is_installed_as_its_package_says(helm, our_chart, tmp_path):
     assert interface["port"] == service["spec"]["ports"][0]["port"]
 
 
-def test_the_descriptor_that_the_chart_mounts_is_one_that_the_platform_takes(
-    helm, our_chart
-):
+def test_the_descriptor_that_the_chart_mounts_is_one_that_the_platform_takes(helm, our_chart):
     values = {
         "profile": "near-rt",
         "access.tokenSecret": "tokens",
