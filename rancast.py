@@ -21,6 +21,8 @@ from training.commands.backtest import backtest
 from training.commands.calibrate import calibrate
 from training.commands.finetune import finetune
 from training.commands.gallery import gallery
+from training.commands.job import COMMANDS as JOB_COMMANDS
+from training.commands.job import HELP as JOB_HELP
 from training.commands.pretrain import pretrain
 from training.commands.simulate import simulate
 from training.commands.train import train
@@ -113,6 +115,11 @@ _package = typer.Typer(help=PACKAGE_HELP, no_args_is_help=True, rich_markup_mode
 for _command in PACKAGE_COMMANDS:
     _package.command(_command.__name__.rstrip("_"))(_plainly(_command))
 app.add_typer(_package, name="package")
+
+_jobs = typer.Typer(help=JOB_HELP, no_args_is_help=True, rich_markup_mode=None)
+for _command in JOB_COMMANDS:
+    _jobs.command(_command.__name__.rstrip("_"))(_plainly(_command))
+app.add_typer(_jobs, name="job")
 
 
 def main() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,7 @@ from kpi.catalogue import KpiKind, load_catalogue
 REPOSITORY = Path(__file__).resolve().parent.parent
 PAGES = [REPOSITORY / "README.md", *sorted((REPOSITORY / "docs").glob("*.md"))]
 BLOCK = re.compile(r"```(\w+)\n(.*?)```", re.DOTALL)
-CALL = re.compile(r"(?:^|bin/)rancast (\w+)(?: (\w+))?(.*)$", re.MULTILINE)
+CALL = re.compile(r"(?:^|/)rancast (\w+)(?: (\w+))?(.*)$", re.MULTILINE)
 
 
 def blocks(page: Path, language: str) -> list[str]:
@@ -35,14 +36,28 @@ def commands() -> dict[str, set[str]]:
 
 
 def options(command: Any) -> set[str]:
-    return {option for parameter in command.params for option in parameter.opts}
+    return {
+        option
+        for parameter in command.params
+        for option in (*parameter.opts, *parameter.secondary_opts)
+    }
+
+
+def calls(block: str) -> Iterator[tuple[str, str, str]]:
+    """Commands of a block, the word after each, and the rest; a job runs a command of its own."""
+    for command, word, rest in CALL.findall(block.replace("\\\n", " ")):
+        own, _, inner = rest.partition(" -- ")
+        yield command, word, own
+        if inner:
+            name, _, options = inner.partition(" ")
+            yield name, "", options
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_every_command_and_option_in_a_page_exists(page):
     known = commands()
     for block in blocks(page, "sh"):
-        for command, word, rest in CALL.findall(block.replace("\\\n", " ")):
+        for command, word, rest in calls(block):
             assert command in known, f"rancast {command}"
             in_group = any(name.startswith(f"{command} ") for name in known)
             called = f"{command} {word}" if in_group else command

@@ -7,6 +7,7 @@ TrainingError
   ResumeError    a saved state that belongs to another run
   DivergedError  a loss that is no number any more
   PeerError      another process of the same run failed
+  JobError       of training jobs: training/jobs/errors.py
 """
 
 from __future__ import annotations

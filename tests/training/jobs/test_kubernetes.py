@@ -1,0 +1,223 @@
+"""Jobs of Kubernetes: the contract, and what a cluster does to them besides."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+
+import pytest
+
+from tests.training.jobs.contract import BackendContract, Site
+from training.jobs.cluster.connection import connect
+from training.jobs.cluster.kubernetes import KubernetesBackend
+from training.jobs.errors import BackendError, JobConflictError, JobSpecError
+from training.jobs.status import Cause, Phase
+
+POD = "rancast-one-0"
+
+
+class TestKubernetes(BackendContract):
+    @pytest.fixture
+    def site(self, connected, pod_job):
+        return Site(lambda: KubernetesBackend(connected(), poll_seconds=0.02), pod_job)
+
+
+@pytest.fixture
+def backend(connected):
+    return KubernetesBackend(connected(), poll_seconds=0.02)
+
+
+@pytest.fixture
+def idle(cluster, api, backend, pod_job):
+    """A cluster where pods wait, with one that does."""
+    cluster.idle = True
+    backend.submit(pod_job)
+    with api.changed:
+        assert api.changed.wait_for(lambda: ("pods", POD) in api.objects, 10)
+    return cluster
+
+
+def waiting(reason: str, message: str = "") -> dict:
+    return {
+        "phase": "Pending",
+        "containerStatuses": [
+            {
+                "name": "train",
+                "image": "registry.example/rancast:1",
+                "imageID": "",
+                "ready": False,
+                "restartCount": 0,
+                "state": {"waiting": {"reason": reason, "message": message}},
+            }
+        ],
+    }
+
+
+def test_an_image_that_cannot_be_pulled_is_named_while_the_job_waits(idle, backend):
+    idle.set_pod(POD, waiting("ImagePullBackOff", "manifest unknown"))
+    status = backend.status("one")
+    assert status.phase is Phase.PENDING
+    assert status.problem.cause is Cause.IMAGE_PULL
+    assert "registry.example/rancast:1: manifest unknown" in status.problem.message
+    assert not status.problem.lasting
+
+
+def test_a_pod_without_a_node_says_what_the_scheduler_says(idle, backend):
+    said = "0/3 nodes are available: 3 Insufficient memory."
+    condition = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable"}
+    idle.set_pod(POD, {"phase": "Pending", "conditions": [{**condition, "message": said}]})
+    problem = backend.status("one").problem
+    assert problem.cause is Cause.UNSCHEDULABLE
+    assert said in problem.message
+
+
+def test_a_volume_that_cannot_be_mounted_is_told_from_its_event(idle, backend):
+    idle.set_pod(POD, waiting("ContainerCreating"))
+    idle.warn("Pod", POD, "FailedMount", "volume is attached to another node")
+    idle.warn("Pod", "another", "FailedMount", "not this one")
+    problem = backend.status("one").problem
+    assert problem.cause is Cause.VOLUME
+    assert problem.message == "volume is attached to another node"
+
+
+def test_a_job_whose_pods_are_refused_says_by_what(idle, api, backend):
+    api.remove("pods", POD)
+    idle.warn("Job", "rancast-one", "FailedCreate", "exceeded quota: gpus")
+    problem = backend.status("one").problem
+    assert problem.cause is Cause.NOT_CREATED
+    assert "exceeded quota" in problem.message
+
+
+def test_events_that_may_not_be_read_do_not_hide_the_status(idle, api, backend):
+    api.forbidden.add(("list", "events"))
+    idle.set_pod(POD, waiting("ContainerCreating"))
+    assert backend.status("one").phase is Phase.PENDING
+
+
+def test_a_job_has_ended_when_its_condition_says_so_and_not_before(idle, api, backend):
+    log = api.logs[POD]
+    log.lines.append((1, json.dumps({"event": "done", "checkpoint": "mine.safetensors"})))
+    log.ended = True
+    idle.set_pod(POD, {"phase": "Running"})
+    assert backend.status("one").phase is Phase.RUNNING
+    idle.condition("jobs", "rancast-one", "SuccessCriteriaMet", "CompletionsReached")
+    assert backend.status("one").phase is Phase.RUNNING
+    idle.condition("jobs", "rancast-one", "Complete", "CompletionsReached")
+    assert backend.status("one").phase is Phase.SUCCEEDED
+
+
+def test_a_failed_job_without_pods_says_what_its_condition_says(idle, api, backend):
+    api.remove("pods", POD)
+    idle.condition("jobs", "rancast-one", "Failed", "BackoffLimitExceeded", "it failed too often")
+    problem = backend.status("one").problem
+    assert "it failed too often" in problem.message
+
+
+def test_a_job_that_a_queue_holds_back_is_pending_and_says_so(idle, backend):
+    idle.condition("jobs", "rancast-one", "Suspended", "JobSuspended", "waits in a queue")
+    status = backend.status("one")
+    assert status.phase is Phase.PENDING
+    assert "waits in a queue" in status.problem.message
+
+
+def test_a_job_of_several_nodes_has_a_service_that_goes_with_it(cluster, api, backend, pod_job):
+    cluster.idle = True
+    backend.submit(replace(pod_job, nodes=2))
+    (service,) = api.find("services")
+    assert service["spec"]["publishNotReadyAddresses"] is True
+    assert service["spec"]["clusterIP"] == "None"
+    (owner,) = service["metadata"]["ownerReferences"]
+    assert owner["uid"] == api.read("jobs", "rancast-one")["metadata"]["uid"]
+    backend.cancel("one")
+    Site(lambda: backend, pod_job).until_gone("one")
+    assert api.find("services") == []
+
+
+def test_a_submit_that_was_killed_half_way_is_completed_by_the_next(cluster, api, backend, pod_job):
+    cluster.idle = True
+    backend.submit(replace(pod_job, nodes=2))
+    api.remove("services", "rancast-one")
+    assert not backend.submit(replace(pod_job, nodes=2)).fresh
+    assert len(api.find("services")) == 1
+
+
+def test_a_job_whose_service_is_refused_is_not_left_behind(cluster, api, backend, pod_job):
+    cluster.idle = True
+    api.forbidden.add(("create", "services"))
+    with pytest.raises(BackendError, match="cannot create resource services"):
+        backend.submit(replace(pod_job, nodes=2))
+    Site(lambda: backend, pod_job).until_gone("one")
+
+
+def test_jobs_of_others_are_not_listed(cluster, api, backend, pod_job):
+    cluster.idle = True
+    backend.submit(pod_job)
+    other = {"metadata": {"name": "other", "labels": {"app.kubernetes.io/name": "rancast"}}}
+    api.put("jobs", {"apiVersion": "batch/v1", "kind": "Job", "spec": {}, **other})
+    assert [job.run_id for job in backend.list()] == ["one"]
+
+
+def test_a_run_id_that_is_being_removed_is_not_taken_for_submitted(cluster, api, backend, pod_job):
+    cluster.idle = True
+    backend.submit(pod_job)
+    with api.changed:
+        about = api.objects["jobs", "rancast-one"]["metadata"]
+        about["deletionTimestamp"] = about["creationTimestamp"]
+    assert backend.status("one").phase is Phase.STOPPING
+    with pytest.raises(JobConflictError, match="being removed"):
+        backend.submit(pod_job)
+
+
+def test_what_may_not_be_done_points_at_the_role(api, backend, pod_job):
+    api.forbidden.add(("create", "jobs"))
+    with pytest.raises(BackendError, match=r"submit one: not allowed.*docs/training-jobs\.md"):
+        backend.submit(pod_job)
+
+
+def test_an_account_that_the_server_does_not_know_is_told(api, tmp_path, pod_job):
+    cluster = connect(api.write_kubeconfig(tmp_path / "other", token="wrong"))
+    with pytest.raises(BackendError, match="does not know who asks"):
+        KubernetesBackend(cluster).submit(pod_job)
+    cluster.api.rest_client.pool_manager.clear()
+
+
+def test_a_server_that_is_not_there_is_told(api, connected):
+    backend = KubernetesBackend(connected())
+    backend.cluster.api.configuration.retries = False
+    api.close()
+    with pytest.raises(BackendError, match="cannot be reached"):
+        backend.list()
+
+
+@pytest.mark.parametrize("answer", [b'{"metadata": 3}', b'{"spec": {"template": "x"}}'])
+def test_an_answer_that_is_none_is_an_error_of_ours(cluster, api, backend, pod_job, answer):
+    cluster.idle = True
+    backend.submit(pod_job)
+    api.answer_instead["/apis/batch/v1/namespaces/training/jobs/rancast-one"] = answer
+    with pytest.raises(BackendError, match="cannot be read"):
+        backend.status("one")
+
+
+def test_what_the_schema_refuses_is_told_with_the_servers_words(backend, pod_job):
+    pod = replace(pod_job.pod, node_selector=(("disk", None),))
+    with pytest.raises(BackendError, match="submit one"):
+        backend.submit(replace(pod_job, pod=pod))
+
+
+def test_a_local_job_is_refused(backend, pod_job):
+    with pytest.raises(JobSpecError, match="--image"):
+        backend.submit(replace(pod_job, pod=None))
+    with pytest.raises(JobSpecError, match="working directory"):
+        backend.submit(replace(pod_job, directory="/data"))
+
+
+def test_a_kubeconfig_that_is_missing_or_lacks_the_context_is_told(api, tmp_path):
+    with pytest.raises(BackendError, match="way to a cluster"):
+        connect(tmp_path / "none")
+    with pytest.raises(BackendError, match="no context is called other"):
+        connect(api.write_kubeconfig(tmp_path / "kubeconfig"), "other")
+
+
+def test_the_namespace_is_the_contexts_or_the_one_that_is_named(connected):
+    assert connected().namespace == "training"
+    assert connected(namespace="other").namespace == "other"

@@ -1,0 +1,68 @@
+"""TrainJobs: the contract, and that Trainer's own models take what is built."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from kubeflow_trainer_api.models import TrainerV1alpha1TrainJob
+from kubernetes.client import ApiClient
+
+from tests.training.jobs.contract import BackendContract, Site
+from training.jobs.cluster.trainjob import TrainJobBackend, build_trainjob
+from training.jobs.pod_settings import Mount, Toleration
+
+
+class TestTrainJob(BackendContract):
+    @pytest.fixture
+    def site(self, connected, pod_job):
+        return Site(lambda: TrainJobBackend(connected(), poll_seconds=0.02), pod_job, retries=False)
+
+
+@pytest.fixture
+def trainjob(pod_job):
+    pod = replace(
+        pod_job.pod,
+        mounts=(Mount("cells", "/data", True),),
+        secrets=("s3",),
+        node_selector=(("disk", "ssd"),),
+        tolerations=(Toleration.parse("gpu:NoSchedule"),),
+        image_pull_secrets=("pull",),
+        service_account="trainer",
+        gpus=2,
+    )
+    spec = replace(pod_job, pod=pod, nodes=3, processes=2, retries=4)
+    return build_trainjob(spec, "torch-distributed", ApiClient())
+
+
+def test_trainers_models_know_every_field_that_is_built(trainjob):
+    # They pass over unknown fields, so what they make of it is compared with what was given.
+    assert TrainerV1alpha1TrainJob.from_dict(trainjob).to_dict() == trainjob
+
+
+def test_the_nodes_and_the_restarts_are_trainers_and_torchruns(trainjob):
+    trainer = trainjob["spec"]["trainer"]
+    assert (trainer["numNodes"], trainer["numProcPerNode"]) == (3, 2)
+    assert "--max-restarts=4" in trainer["command"]
+    assert trainer["resourcesPerNode"]["limits"]["nvidia.com/gpu"] == "2"
+
+
+def test_credentials_come_from_the_secret_and_are_not_in_the_object(trainjob):
+    variables = {each["name"]: each for each in trainjob["spec"]["trainer"]["env"]}
+    key = variables["AWS_SECRET_ACCESS_KEY"]
+    assert "value" not in key
+    assert key["valueFrom"]["secretKeyRef"] == {
+        "name": "s3",
+        "key": "AWS_SECRET_ACCESS_KEY",
+        "optional": True,
+    }
+
+
+def test_the_pods_bear_the_run_id_and_are_hardened(trainjob):
+    (patch,) = trainjob["spec"]["runtimePatches"]
+    (job,) = patch["trainingRuntimeSpec"]["template"]["spec"]["replicatedJobs"]
+    template = job["template"]["spec"]["template"]
+    assert template["metadata"]["labels"]["rancast/run-id"] == "one"
+    assert template["spec"]["securityContext"]["runAsNonRoot"] is True
+    (container,) = template["spec"]["containers"]
+    assert container["securityContext"]["readOnlyRootFilesystem"] is True

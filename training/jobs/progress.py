@@ -1,0 +1,122 @@
+"""What a job says of itself: JSON objects, one a line, among lines that are none.
+
+    {"event": "start", ...}
+    {"event": "epoch", "epoch": 3, "of": 20, "loss": 0.21, "seconds": 12.5}
+    {"event": "done", "checkpoint": "mine.safetensors"}
+    {"event": "error", "reason": "..."}
+
+It is read with tolerance, because a job may be of another version: fields that are missing stay as
+they were, fields and events that are not known are passed over. Whether a job succeeded is never
+learnt here.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+LONGEST_LINE = 65_536
+"""Characters beyond which a line is no event; parsing it would cost more than it says."""
+
+
+@dataclass(frozen=True)
+class Event:
+    """One object that a job printed."""
+
+    kind: str
+    fields: Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class Progress:
+    """What a job has said so far; None where it has not.
+
+    Attributes:
+        epoch: Epochs done.
+        of: Epochs in all.
+        loss: The last loss.
+        seconds: How long it has taken, as the job tells it.
+        checkpoint: What it has written.
+        error: Why it gave up.
+    """
+
+    epoch: int | None = None
+    of: int | None = None
+    loss: float | None = None
+    seconds: float | None = None
+    checkpoint: str | None = None
+    error: str | None = None
+
+    def after(self, event: Event) -> Progress:
+        """The progress once an event has been read."""
+        fields = event.fields
+        if event.kind == "error":
+            return replace(self, error=_text(fields.get("reason")) or self.error)
+        if event.kind == "done":
+            return replace(self, checkpoint=_text(fields.get("checkpoint")) or self.checkpoint)
+        told = {
+            "epoch": _count(fields.get("epoch")),
+            "of": _count(fields.get("of")),
+            "loss": _number(fields.get("loss")),
+            "seconds": _number(fields.get("seconds")),
+        }
+        known: dict[str, Any] = {name: value for name, value in told.items() if value is not None}
+        # A new attempt starts over: what the one before could not do is not its error.
+        return replace(self, **known, error=None)
+
+
+def parse_event(line: str) -> Event | None:
+    """The event that a line is, or None where it is another line."""
+    text = line.strip()
+    if not text.startswith("{") or len(text) > LONGEST_LINE:
+        return None
+    try:
+        value = json.loads(text)
+    except (ValueError, RecursionError):
+        return None
+    kind = value.get("event")
+    return Event(kind, value) if isinstance(kind, str) else None
+
+
+def progress_of(lines: Iterable[str]) -> Progress | None:
+    """What the lines of a job say together; None where no line is an event."""
+    progress = None
+    for line in lines:
+        if event := parse_event(line):
+            progress = (progress or Progress()).after(event)
+    return progress
+
+
+def last_words(lines: Iterable[str]) -> str | None:
+    """Why a job gave up, by its own words: its last error, or else its last line of text."""
+    text, reason = None, None
+    for line in lines:
+        event = parse_event(line)
+        if event is None:
+            text = line.strip() or text
+        elif event.kind == "error":
+            reason = _text(event.fields.get("reason")) or reason
+    spoken = reason or text
+    return spoken.removeprefix("rancast: ") if spoken else None
+
+
+def _count(value: object) -> int | None:
+    number = _number(value)
+    return int(number) if number is not None and number >= 0 else None
+
+
+def _number(value: object) -> float | None:
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return None
+    try:
+        number = float(value)
+    except OverflowError:
+        return None
+    return number if math.isfinite(number) else None
+
+
+def _text(value: object) -> str | None:
+    return value if isinstance(value, str) and value else None
