@@ -45,12 +45,12 @@ def options(command: Any) -> set[str]:
 
 def calls(block: str) -> Iterator[tuple[str, str, str]]:
     """Commands of a block, the word after each, and the rest; a job runs a command of its own."""
-    for command, word, rest in CALL.findall(block.replace("\\\n", " ")):
-        own, _, inner = rest.partition(" -- ")
+    for command, word, after in CALL.findall(block.replace("\\\n", " ")):
+        own, _, inner = after.partition(" -- ")
         yield command, word, own
         if inner:
-            name, _, options = inner.partition(" ")
-            yield name, "", options
+            name, _, rest = inner.strip().partition(" ")
+            yield name, "", rest
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)

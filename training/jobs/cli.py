@@ -18,6 +18,9 @@ from training.jobs.progress import Progress, parse_event
 from training.jobs.spec import JobSpec
 from training.jobs.status import JobStatus, Phase
 
+LAST_LINES_SECONDS = 10.0
+"""How long the last lines of a job that has ended are waited for, where they are slow to come."""
+
 DONE, FAILED = 0, 1
 """Exit statuses: of a job that has not failed, and of one that has."""
 
@@ -63,7 +66,7 @@ def follow_job(
             if status.problem and status.problem != problem and not status.finished:
                 problem = status.problem
                 _say(console, f"{status.phase}: {problem}", style="yellow")
-        all_read.wait(2 * poll_seconds)
+        all_read.wait(LAST_LINES_SECONDS)
     show_status(status, console)
     return FAILED if status.phase is Phase.FAILED else DONE
 
@@ -170,11 +173,11 @@ def _shown_lines(console: Console) -> Iterator[Callable[[LogLine], None]]:
     columns = (
         BarColumn(),
         MofNCompleteColumn(),
-        TextColumn("loss {task.fields[loss]}"),
+        TextColumn("loss {task.fields[loss]} validation {task.fields[validation]}"),
         TimeElapsedColumn(),
     )
     with ProgressBar(*columns, console=console) as bar:
-        task = bar.add_task("training", total=None, loss="-")
+        task = bar.add_task("training", total=None, loss="-", validation="-")
         said = Progress()
 
         def show(line: LogLine) -> None:
@@ -184,8 +187,13 @@ def _shown_lines(console: Console) -> Iterator[Callable[[LogLine], None]]:
                 _say(console, line.text)
                 return
             said = said.after(event)
-            loss = "-" if said.loss is None else f"{said.loss:.4f}"
-            bar.update(task, completed=said.epoch or 0, total=said.of, loss=loss)
+            bar.update(
+                task,
+                completed=said.done or 0,
+                total=said.of,
+                loss=_figure(said.loss),
+                validation=_figure(said.validation),
+            )
 
         yield show
 
@@ -200,12 +208,18 @@ def _as_line(text: str) -> str:
 def _told(progress: Progress) -> str:
     of = "" if progress.of is None else f" of {progress.of}"
     parts = [
-        "" if progress.epoch is None else f"epoch {progress.epoch}{of}",
-        "" if progress.loss is None else f"loss {progress.loss:.4f}",
+        "" if progress.done is None else f"{progress.unit} {progress.done}{of}",
+        "" if progress.loss is None else f"loss {_figure(progress.loss)}",
+        "" if progress.validation is None else f"validation {_figure(progress.validation)}",
         "" if progress.checkpoint is None else f"checkpoint written to {progress.checkpoint}",
-        "" if progress.error is None else progress.error,
+        progress.warning or "",
+        progress.error or "",
     ]
     return ", ".join(part for part in parts if part)
+
+
+def _figure(loss: float | None) -> str:
+    return "-" if loss is None else f"{loss:.4f}"
 
 
 def _style(phase: Phase) -> str | None:

@@ -117,7 +117,7 @@ class PodSettings:
 
     def __post_init__(self) -> None:
         if not self.image or self.image != self.image.strip():
-            raise JobSpecError(f"expected the name of an image, got {self.image!r}")
+            raise JobSpecError(f"expected the name of an image (--image), got {self.image!r}")
         for name in ("cpu", "memory"):
             if not _QUANTITY.fullmatch(getattr(self, name)):
                 raise JobSpecError(

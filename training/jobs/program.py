@@ -1,10 +1,11 @@
-"""The command line of a job's process."""
+"""The command line of a job's process: rancast, under torchrun where there are several."""
 
 from __future__ import annotations
 
 from training.jobs.spec import JobSpec
 
 RENDEZVOUS_PORT = 29500
+PROCESS = "training.jobs.process"
 
 
 def alone(python: str, spec: JobSpec) -> list[str]:
@@ -12,7 +13,7 @@ def alone(python: str, spec: JobSpec) -> list[str]:
 
     -P: what is imported is the package as installed, never files of the working directory.
     """
-    return [python, "-P", "-m", "rancast", *spec.arguments]
+    return [python, "-P", "-m", PROCESS, *spec.arguments]
 
 
 def on_one_node(python: str, spec: JobSpec) -> list[str]:
@@ -46,4 +47,4 @@ def told_by_environment(python: str, spec: JobSpec) -> list[str]:
 
 def _torchrun(python: str, spec: JobSpec, *options: str) -> list[str]:
     command = [python, "-P", "-m", "training.jobs.torchrun", *options]
-    return [*command, "-m", "rancast", *spec.arguments]
+    return [*command, "-m", PROCESS, *spec.arguments]

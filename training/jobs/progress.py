@@ -1,9 +1,12 @@
 """What a job says of itself: JSON objects, one a line, among lines that are none.
 
     {"event": "start", ...}
-    {"event": "epoch", "epoch": 3, "of": 20, "loss": 0.21, "seconds": 12.5}
+    {"event": "step", "step": 300, "of": 2000, "loss": 0.21, "validation": 0.2, "seconds": 12.5}
     {"event": "done", "checkpoint": "mine.safetensors"}
+    {"event": "warning", "reason": "..."}
     {"event": "error", "reason": "..."}
+
+A run that counts epochs says `epoch` in the place of `step`.
 
 It is read with tolerance, because a job may be of another version: fields that are missing stay as
 they were, fields and events that are not known are passed over. Whether a job succeeded is never
@@ -35,37 +38,50 @@ class Progress:
     """What a job has said so far; None where it has not.
 
     Attributes:
-        epoch: Epochs done.
-        of: Epochs in all.
-        loss: The last loss.
+        done: Steps, or epochs, done.
+        of: How many there are in all.
+        unit: What is counted: step or epoch.
+        loss: The last training loss.
+        validation: The last validation loss.
         seconds: How long it has taken, as the job tells it.
         checkpoint: What it has written.
+        warning: What it did without.
         error: Why it gave up.
     """
 
-    epoch: int | None = None
+    done: int | None = None
     of: int | None = None
+    unit: str = "step"
     loss: float | None = None
+    validation: float | None = None
     seconds: float | None = None
     checkpoint: str | None = None
+    warning: str | None = None
     error: str | None = None
 
     def after(self, event: Event) -> Progress:
         """The progress once an event has been read."""
-        fields = event.fields
-        if event.kind == "error":
-            return replace(self, error=_text(fields.get("reason")) or self.error)
-        if event.kind == "done":
-            return replace(self, checkpoint=_text(fields.get("checkpoint")) or self.checkpoint)
-        told = {
-            "epoch": _count(fields.get("epoch")),
+        fields, reason = event.fields, _text(event.fields.get("reason"))
+        told: dict[str, Any] = {
             "of": _count(fields.get("of")),
             "loss": _number(fields.get("loss")),
+            "validation": _number(fields.get("validation")),
             "seconds": _number(fields.get("seconds")),
         }
-        known: dict[str, Any] = {name: value for name, value in told.items() if value is not None}
-        # A new attempt starts over: what the one before could not do is not its error.
-        return replace(self, **known, error=None)
+        for unit in ("epoch", "step"):
+            if (done := _count(fields.get(unit))) is not None:
+                told |= {"done": done, "unit": unit}
+        match event.kind:
+            case "error":
+                told["error"] = reason
+            case "warning":
+                told["warning"] = reason
+            case "done":
+                told["checkpoint"] = _text(fields.get("checkpoint"))
+            case "start":
+                # A new attempt: what the one before could not do is not its error.
+                return Progress(of=told["of"])
+        return replace(self, **{name: value for name, value in told.items() if value is not None})
 
 
 def parse_event(line: str) -> Event | None:

@@ -76,7 +76,7 @@ class BackendContract:
         status = site.until("one")
         assert status.phase is Phase.SUCCEEDED
         assert status.problem is None
-        assert (status.progress.epoch, status.progress.of) == (3, 3)
+        assert (status.progress.done, status.progress.of) == (3, 3)
         assert status.progress.checkpoint == "mine.safetensors"
         assert status.created_at <= status.started_at <= status.finished_at
 

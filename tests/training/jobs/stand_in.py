@@ -1,6 +1,6 @@
 """Stands in for the trainer in tests: what a run prints and how it ends, within milliseconds.
 
-It is started with the command line of a job, whatever comes before `rancast` in it.
+It is started with the command line of a job, whatever comes before the module in it.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ def say(event: str, **fields: object) -> None:
 
 
 def main() -> None:
-    what, *rest = sys.argv[sys.argv.index("rancast") + 1 :]
+    what, *rest = sys.argv[sys.argv.index("training.jobs.process") + 1 :]
     write("this line is no event")
     if what == "fail":
         status, reason = rest

@@ -118,5 +118,5 @@ def test_several_processes_run_under_torchrun() -> None:
     spec = JobSpec("one", ("train", "--out", "x"), processes=2)
     assert on_one_node("python3", spec) == [
         *("python3", "-P", "-m", "training.jobs.torchrun", "--standalone", "--nproc-per-node=2"),
-        *("-m", "rancast", "train", "--out", "x"),
+        *("-m", "training.jobs.process", "train", "--out", "x"),
     ]

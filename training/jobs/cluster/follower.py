@@ -33,6 +33,7 @@ class _Stream:
     name: str
     emit: Callable[[LogLine], None]
     stop: threading.Event
+    over: threading.Event
     follow: bool
     wait_seconds: float
 
@@ -43,6 +44,7 @@ class _Stream:
             if heard_at is not None:
                 since = math.ceil(time.monotonic() - heard_at) + MARGIN_SECONDS
             try:
+                was_over = self.over.is_set()
                 # Asked before: once it has ended, a stream that ends has brought everything.
                 phase = self._phase()
                 if phase != "Pending":
@@ -52,7 +54,9 @@ class _Stream:
                         text = cursor.take(line)
                         if text is not None:
                             self.emit(LogLine(self.name, text))
-                if phase in ENDED or not self.follow:
+                # A pod that has not begun when the run is over never will.
+                never = phase == "Pending" and was_over
+                if phase in ENDED or never or not self.follow:
                     return
                 # A log that was rotated, and a proxy that lost patience, end streams too.
                 self.stop.wait(self.wait_seconds)
@@ -106,7 +110,7 @@ class LogFollower:
         self._finished = finished
         self._follow = follow
         self._poll_seconds = poll_seconds
-        self._stop = threading.Event()
+        self._stop, self._over = threading.Event(), threading.Event()
         self._lines: queue.Queue[LogLine | None] = queue.Queue(QUEUED_LINES)
         self._error: Exception | None = None
         self._thread = threading.Thread(
@@ -159,6 +163,7 @@ class LogFollower:
                         if not self._follow:
                             streams[name].join()
                 if finished or not self._follow:
+                    self._over.set()
                     break
                 self._stop.wait(self._poll_seconds)
             for thread in streams.values():
@@ -169,7 +174,9 @@ class LogFollower:
             self._emit(None)
 
     def _begin(self, name: str) -> threading.Thread:
-        stream = _Stream(self._pods, name, self._emit, self._stop, self._follow, self._poll_seconds)
+        stream = _Stream(
+            self._pods, name, self._emit, self._stop, self._over, self._follow, self._poll_seconds
+        )
         thread = threading.Thread(target=stream.run, name=f"log of {name}", daemon=True)
         thread.start()
         return thread

@@ -1,0 +1,243 @@
+"""`rancast job` as people use it, and what it refuses before anything is started."""
+
+from __future__ import annotations
+
+import io
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import yaml
+from rich.console import Console
+from typer.testing import CliRunner, Result
+
+import rancast
+from tests.conftest import REPOSITORY
+from tests.training.jobs.contract import Site
+from training.jobs.cli import cancel_and_wait, follow_job, print_logs, show_list, submit_and_show
+from training.jobs.cluster.kubernetes import KubernetesBackend
+from training.jobs.local.backend import LocalBackend
+from training.jobs.spec import JobSpec
+
+
+def run(*arguments: object, code: int = 0) -> Result:
+    result = CliRunner().invoke(rancast.app, ["job", *map(str, arguments)])
+    assert result.exit_code == code, result.output
+    return result
+
+
+class Screen:
+    """A console and what it shows."""
+
+    def __init__(self, terminal: bool = False) -> None:
+        self.file = io.StringIO()
+        self.console = Console(file=self.file, force_terminal=terminal, width=120)
+
+    @property
+    def text(self) -> str:
+        return self.file.getvalue()
+
+
+@pytest.fixture
+def backend(tmp_path, stand_in_python):
+    made = LocalBackend(tmp_path / "jobs", stand_in_python)
+    yield made
+    for job in made.list():
+        made.cancel(job.run_id)
+
+
+def test_following_a_job_shows_its_lines_and_how_it_ended(backend):
+    screen = Screen()
+    spec = JobSpec("one", ("train", "3"))
+    assert submit_and_show(backend, spec, screen.console, follow=True) == 0
+    for words in (
+        "one submitted (local)",
+        "this line is no event",
+        "epoch 2 of 3, loss 0.5000",
+        "checkpoint written to mine.safetensors",
+        "one: succeeded",
+    ):
+        assert words in screen.text
+
+
+def test_on_a_terminal_the_lines_move_a_bar(backend):
+    screen = Screen(terminal=True)
+    backend.submit(JobSpec("one", ("train", "3")))
+    assert follow_job(backend, "one", screen.console, poll_seconds=0.02) == 0
+    assert "3/3" in screen.text
+    assert "loss 0.3333" in screen.text
+    assert '"event"' not in screen.text
+
+
+def test_following_a_job_that_fails_says_why_and_exits_so(backend):
+    screen = Screen()
+    backend.submit(JobSpec("one", ("fail", "42", "cells.csv: no samples")))
+    assert follow_job(backend, "one", screen.console, poll_seconds=0.02) == 1
+    assert "bad data or configuration: cells.csv: no samples" in screen.text
+
+
+def test_a_job_that_does_not_start_says_why_while_it_is_followed(
+    cluster, connected, pod_job, monkeypatch
+):
+    cluster.idle = True
+    backend, screen = KubernetesBackend(connected(), poll_seconds=0.02), Screen()
+    backend.submit(pod_job)
+    Site(lambda: backend, pod_job).until("one", lambda _: bool(cluster.api.find("pods")))
+    about = {"type": "PodScheduled", "status": "False", "message": "0/3 nodes are available"}
+    cluster.set_pod("rancast-one-0", {"phase": "Pending", "conditions": [about]})
+    status = backend.status
+
+    def then_ends(run_id):
+        found = status(run_id)
+        cluster.condition("jobs", "rancast-one", "Failed", "DeadlineExceeded")
+        return found
+
+    monkeypatch.setattr(backend, "status", then_ends)
+    assert follow_job(backend, "one", screen.console, poll_seconds=0.02) == 1
+    assert "pending: no node fits: 0/3 nodes are available" in screen.text
+    assert "one: failed" in screen.text
+
+
+def test_submitting_again_says_so_and_shows_how_it_goes(backend):
+    spec = JobSpec("one", ("fail", "42", "no samples"))
+    backend.submit(spec)
+    Site(lambda: backend, spec).until("one")
+    screen = Screen()
+    assert submit_and_show(backend, spec, screen.console, follow=False) == 1
+    assert "one was submitted before" in screen.text
+    assert "no samples" in screen.text
+
+
+def test_logs_name_each_attempt_once(backend):
+    spec = JobSpec("one", ("fail", "1", "again"), retries=1)
+    backend.submit(spec)
+    Site(lambda: backend, spec).until("one")
+    written: list[str] = []
+    print_logs(backend, "one", written.append, follow=False)
+    headings = [line for line in written if line.startswith("==>")]
+    assert headings == ["==> attempt 1 <==\n", "==> attempt 2 <==\n"]
+
+
+def test_a_cancelled_job_is_gone_when_it_is_said_to_be(backend, tmp_path):
+    backend.submit(JobSpec("one", ("hang", str(tmp_path / "pid"))))
+    screen = Screen()
+    cancel_and_wait(backend, "one", screen.console, wait=True, poll_seconds=0.02)
+    assert "one is gone" in screen.text
+    show_list(backend.list(), screen.console)
+    assert "no jobs" in screen.text
+
+
+def test_missing_data_are_the_reason_that_status_shows(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("RANCAST_JOBS_DIR", str(tmp_path / "jobs"))
+    run(
+        *("submit", "--run-id", "one", "--retries", "0", "--follow"),
+        *("--", "train", "missing.csv", "--out", "mine.safetensors"),
+        code=1,
+    )
+    assert "missing.csv: expected a file or a folder" in run("status", "one", code=1).output
+    assert "one" in run("list").output
+    assert "missing.csv" in run("logs", "one").output
+    assert "gone" in run("cancel", "one").output
+    assert "no job is called one" in run("status", "one", code=2).output
+
+
+def test_a_dry_run_prints_the_objects_and_reaches_no_cluster(monkeypatch):
+    monkeypatch.setenv("KUBECONFIG", "/nowhere")
+    output = run(
+        *("submit", "--backend", "kubernetes", "--dry-run", "--image", "a:1", "--nodes", 2),
+        *("--mount", "cells:/data:ro", "--secret", "s3", "--env", "AWS_REGION=eu-1"),
+        *("--", "train", "/data", "--out", "s3://models/mine.safetensors"),
+    ).output
+    job, service = yaml.safe_load_all(output)
+    assert (job["kind"], service["kind"]) == ("Job", "Service")
+    assert job["spec"]["completions"] == 2
+    (trainjob,) = yaml.safe_load_all(
+        run(
+            *("submit", "--backend", "trainjob", "--dry-run", "--image", "a:1"),
+            *("--runtime", "ours", "--", "train", "--out", "/models/mine.safetensors"),
+        ).output
+    )
+    assert trainjob["spec"]["runtimeRef"]["name"] == "ours"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["--", "serve"], "expected a command that trains"),
+        (["--", "train", "--stepz", "3"], "No such option: --stepz"),
+        (["--", "train", "--out", "x", "--steps", "many"], "--steps"),
+        (["--", "train", "cells"], "out"),
+        (["--", "train", "--help"], "not a question"),
+        (["--backend", "slurm", "--", "train", "--out", "x"], "expected a backend of"),
+        (["--backend", "kubernetes", "--", "train", "--out", "x"], "--image"),
+        (["--gpus", "1", "--", "train", "--out", "x"], "--backend kubernetes"),
+        (["--env", "A", "--", "train", "--out", "x"], "NAME=VALUE"),
+        (["--env", "A_TOKEN=b", "--", "train", "--out", "x"], "--secret"),
+        (["--keep", "0.1", "--", "train", "--out", "x"], "at least 600"),
+    ],
+)
+def test_what_cannot_run_is_refused_before_anything_is_started(
+    arguments, words, tmp_path, monkeypatch
+):
+    monkeypatch.delenv("RANCAST_IMAGE", raising=False)
+    monkeypatch.setenv("RANCAST_JOBS_DIR", str(tmp_path / "jobs"))
+    result = run("submit", *arguments, code=2)
+    assert words in result.output
+    assert not (tmp_path / "jobs").exists()
+
+
+def test_a_command_that_can_tell_its_progress_is_told_to():
+    import typer
+
+    from training.jobs import trained_by
+
+    def learn(out: Path, progress: str = typer.Option("bar")) -> None:
+        """A command."""
+
+    known = trained_by._commands
+    trained_by._commands = lambda: {"learn": learn}
+    try:
+        assert trained_by.checked_arguments(["learn", "x"]) == ("learn", "--progress", "json", "x")
+        told = ("learn", "x", "--progress=bar")
+        assert trained_by.checked_arguments(told) == told
+    finally:
+        trained_by._commands = known
+
+
+def test_files_that_could_not_be_read_do_not_fail_a_job(tmp_path):
+    from training.jobs.process import main
+
+    (tmp_path / "rancast.py").write_text("import sys\nsys.exit(int(sys.argv[1]))\n")
+    for status, becomes in ((0, 0), (1, 0), (2, 2), (42, 42)):
+        answer = subprocess.run(
+            [sys.executable, "-P", "-m", main.__module__, str(status)],
+            env={**os.environ, "PYTHONPATH": f"{tmp_path}:{REPOSITORY}"},
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert answer.returncode == becomes, answer.stderr
+        assert ('"event": "warning"' in answer.stdout) == (status == 1)
+
+
+def test_the_clients_absence_is_told_with_what_to_install():
+    script = "import sys; sys.modules['kubernetes'] = None; import rancast; rancast.main()"
+    answer = subprocess.run(
+        [sys.executable, "-c", script, "job", "list", "--backend", "kubernetes"],
+        cwd=REPOSITORY,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert answer.returncode == 2
+    assert "rancast[kubernetes]" in answer.stderr
+
+
+def test_a_job_of_a_cluster_is_found_by_its_kubeconfig(cluster, connected, pod_job, tmp_path):
+    cluster.idle = True
+    KubernetesBackend(connected()).submit(pod_job)
+    file = tmp_path / "kubeconfig"
+    assert "one" in run("list", "--backend", "kubernetes", "--kubeconfig", file).output
