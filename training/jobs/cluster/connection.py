@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -55,7 +56,7 @@ class Cluster:
 def connect(
     kubeconfig: Path | None = None, context: str | None = None, namespace: str | None = None
 ) -> Cluster:
-    """The cluster that is meant: a file's, else that of the pod we run in, else the user's own.
+    """The cluster that is stated, else that of the pod we run in, else the user's usual one.
 
     Args:
         kubeconfig: File with the way to the cluster; None for `KUBECONFIG` or the usual place.
@@ -66,7 +67,8 @@ def connect(
         BackendError: There is no usable configuration.
     """
     try:
-        if kubeconfig is None and context is None and (_ACCOUNT / "token").exists():
+        stated = kubeconfig is not None or context is not None or "KUBECONFIG" in os.environ
+        if not stated and (_ACCOUNT / "token").exists():
             inside = client.Configuration()
             config.load_incluster_config(client_configuration=inside)
             own = (_ACCOUNT / "namespace").read_text(encoding="utf-8").strip()
