@@ -8,6 +8,9 @@ PORT        ?=
 SECONDS     ?= 60
 JOBS        ?= 2
 IMAGE       ?= rancast:dev
+BASE_IMAGE  ?= docker.io/library/python:3.11-slim-bookworm
+SOURCE      ?=
+EXTRAS      ?=
 
 VENV      := .venv
 BIN       := $(VENV)/bin
@@ -114,14 +117,23 @@ bench-quick: $(KERNEL) ## Run every benchmark briefly
 	  name=$$(basename "$${file%/__main__.py}" .py); echo "== $$name"; $(BIN)/python -m "benchmarks.$$name" --quick; \
 	done
 
-# One build for both: the service takes no code that another version compiled.
-image: ## Build the images of service and compiler with docker, podman or buildah; IMAGE=name:tag
-	@set -e; for engine in docker podman buildah; do \
+# One build for both: the service takes no code that another version compiled. Their time is that of
+# the revision, not of the build, so that one revision gives one description.
+image: ## Build the images of service and compiler; IMAGE=name:tag, BASE_IMAGE=name@digest, EXTRAS, SOURCE=url
+	@set -e; revision=$$(git rev-parse HEAD 2>/dev/null || true); \
+	epoch=$$(git log -1 --format=%ct 2>/dev/null || true); \
+	created=$${epoch:+$$(date -u -d "@$$epoch" +%Y-%m-%dT%H:%M:%SZ)}; \
+	base="$(BASE_IMAGE)"; digest=$${base#"$${base%%@*}"}; \
+	for engine in docker podman buildah; do \
 	  if command -v $$engine >/dev/null && { [ $$engine = buildah ] || $$engine info >/dev/null 2>&1; }; then \
 	    options=""; [ $$engine = docker ] || options="--format=docker --layers"; \
 	    for name in service: compiler:-compiler; do \
 	      $$engine build $$options --target "$${name%%:*}" \
-	        --build-arg "TORCH_INDEX=$(TORCH_INDEX)" -t "$(IMAGE)$${name#*:}" .; \
+	        --build-arg "TORCH_INDEX=$(TORCH_INDEX)" --build-arg "EXTRAS=$(EXTRAS)" --build-arg "BASE_IMAGE=$$base" \
+	        --build-arg "BASE_NAME=$${base%%@*}" --build-arg "BASE_DIGEST=$${digest#@}" \
+	        --build-arg "REVISION=$$revision" --build-arg "SOURCE=$(SOURCE)" \
+	        --build-arg "CREATED=$$created" --build-arg "SOURCE_DATE_EPOCH=$$epoch" \
+	        -t "$(IMAGE)$${name#*:}" .; \
 	    done; \
 	    exit; \
 	  fi; \

@@ -5,19 +5,23 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
-import sys
 import tempfile
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
-from importlib import metadata
 from pathlib import Path
 
 import pytest
 
+from tests.image.base import base_image, lack, torch_index
+
 REPOSITORY = Path(__file__).resolve().parents[2]
-PUBLIC_BASE = "docker.io/library/python:3.11-slim-bookworm"
 CERTIFICATES = Path("/etc/ssl/certs/ca-certificates.crt")
-SYSTEM_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+STORE = "RANCAST_TEST_IMAGE_STORE"
+FIGURES = pytest.StashKey[list[str]]()
+REVISION = "0123456789abcdef0123456789abcdef01234567"
+EPOCH = "1796040000"
+CREATED = "2026-11-30T12:00:00Z"
 
 
 @dataclass(frozen=True)
@@ -76,6 +80,12 @@ class Image:
         options = (*_mounts(volumes), "--user", user)
         return self.buildah.run("run", *options, self.container, "--", "sh", "-c", script)
 
+    def must(self, script: str) -> str:
+        """Run a script that has to succeed; what it printed."""
+        answer = self.shell(script)
+        assert answer.returncode == 0, (answer.stdout + answer.stderr)[-4000:]
+        return answer.stdout
+
     def hardened_shell(
         self, script: str, *, volumes: Sequence[str] = ()
     ) -> subprocess.CompletedProcess[str]:
@@ -95,6 +105,7 @@ class Builder:
 
     buildah: Buildah
     options: Sequence[str]
+    base: str
 
     def image(self, target: str | None = None) -> Image:
         """The image of a target, or the one that is made where none is named."""
@@ -111,78 +122,63 @@ def _mounts(volumes: Sequence[str]) -> list[str]:
     return [word for volume in volumes for word in ("--volume", volume)]
 
 
-def _base_image(buildah: Buildah, folder: Path) -> str:
-    """The public base image, or one made of Debian's packages where no registry is reached."""
-    stated = os.environ.get("BASE_IMAGE", PUBLIC_BASE)
-    if buildah.run("pull", stated, timeout=300).returncode == 0:
-        return stated
-    if shutil.which("mmdebstrap") is None:
-        pytest.skip(f"{stated} cannot be pulled and mmdebstrap is not here to make a base image")
-    tar = folder / "base.tar"
-    packages = "--include=ca-certificates,python3,python3-venv"
-    made = subprocess.run(
-        ["mmdebstrap", "--variant=minbase", packages, "bookworm", str(tar)],
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=900,
-        stdin=subprocess.DEVNULL,
-    )
-    if made.returncode:
-        pytest.skip(f"{stated} cannot be pulled nor made: {made.stderr[-300:]}")
-    container = buildah.must("from", "scratch")
-    buildah.must("add", "--quiet", container, str(tar), "/")
-    buildah.must("config", "--env", f"PATH={SYSTEM_PATH}", container)
-    buildah.must("commit", "--quiet", "--rm", container, "localhost/base:test")
-    tar.unlink()
-    return "localhost/base:test"
-
-
-def _torch_index(folder: Path) -> tuple[str, list[str]]:
-    """An index with a CPU build of torch, and the options that let the build reach it."""
-    stated = os.environ.get("TORCH_INDEX", "")
+@contextmanager
+def _store() -> Iterator[Path]:
+    """Where layers are kept: for the run, or where the variable says, so that the next is short."""
+    stated = os.environ.get(STORE)
     if stated:
-        return stated, []
-    version = metadata.version("torch")
-    if not version.endswith("+cpu"):
-        pytest.skip("a CPU build of torch is needed here: set TORCH_INDEX")
-    index = folder / "index" / "torch"
-    index.mkdir(parents=True)
-    pip = (sys.executable, "-m", "pip", "download", "--quiet", "--no-deps")
-    subprocess.run(
-        [*pip, "--dest", str(index), f"torch=={version.partition('+')[0]}"],
-        check=True,
-        capture_output=True,
-        stdin=subprocess.DEVNULL,
-    )
-    (wheel,) = index.glob("*.whl")
-    if "cpu" not in wheel.name:
-        pytest.skip("pip offers no CPU build of torch by itself: set TORCH_INDEX")
-    link = wheel.name.replace("+", "%2B")
-    (index / "index.html").write_text(f'<a href="{link}">{wheel.name}</a>', encoding="utf-8")
-    return "file:///torch-index", ["--volume", f"{index.parent}:/torch-index:ro"]
+        yield Path(stated)
+        return
+    # Not where temporary files are: that may be memory, and these are gigabytes.
+    with tempfile.TemporaryDirectory(prefix="rancast-image-", dir="/var/tmp") as name:
+        yield Path(name)
 
 
 @pytest.fixture(scope="session")
 def builder() -> Iterator[Builder]:
     """Builds as `make image` does, with a store of its own."""
     if shutil.which("buildah") is None:
-        pytest.skip("buildah is not here")
+        lack("buildah is not here")
     if os.geteuid() != 0:
-        pytest.skip("building without a daemon needs root here")
-    with tempfile.TemporaryDirectory(prefix="rancast-image-", dir="/var/tmp") as name:
-        folder = Path(name)
+        lack("building without a daemon needs root here")
+    with _store() as folder, tempfile.TemporaryDirectory() as scratch:
         buildah = Buildah(folder)
         if buildah.run("from", "--name", "probe", "scratch").returncode:
             buildah = Buildah(folder, "vfs")
-        base = _base_image(buildah, folder)
-        index, mounts = _torch_index(folder)
+        base = base_image(buildah)
+        index, mounts = torch_index(Path(scratch))
         if CERTIFICATES.exists():
             mounts += ["--volume", f"{CERTIFICATES}:{CERTIFICATES}:ro"]
-        arguments = ["--build-arg", f"BASE_IMAGE={base}", "--build-arg", f"TORCH_INDEX={index}"]
-        yield Builder(buildah, [*mounts, *arguments])
+        arguments = {
+            "BASE_IMAGE": base,
+            "BASE_NAME": base,
+            "TORCH_INDEX": index,
+            "REVISION": REVISION,
+            "CREATED": CREATED,
+            "SOURCE_DATE_EPOCH": EPOCH,
+        }
+        stated = [f"--build-arg={name}={value}" for name, value in arguments.items()]
+        yield Builder(buildah, [*mounts, *stated], base)
         buildah.run("rm", "--all")
-        buildah.run("rmi", "--all", "--force")
+        if not os.environ.get(STORE):
+            buildah.run("rmi", "--all", "--force")
+
+
+@pytest.fixture
+def figures(pytestconfig: pytest.Config) -> list[str]:
+    """Lines for the report at the end: what was measured, which no test judges."""
+    return pytestconfig.stash.setdefault(FIGURES, [])
+
+
+def pytest_terminal_summary(
+    terminalreporter: pytest.TerminalReporter, config: pytest.Config
+) -> None:
+    """Print what was measured."""
+    lines = config.stash.get(FIGURES, [])
+    if lines:
+        terminalreporter.section("measured of the image")
+    for line in lines:
+        terminalreporter.write_line(line)
 
 
 @pytest.fixture(scope="session")

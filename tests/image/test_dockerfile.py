@@ -7,6 +7,7 @@ import re
 import shutil
 import subprocess
 import sys
+import tomllib
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
@@ -50,7 +51,7 @@ def stages() -> dict[str, list[Step]]:
     return found
 
 
-HEAD, BUILD, FINAL, COMPILER, SERVICE = stages().values()
+HEAD, REQUIREMENTS, PACKAGES, BUILD, FINAL, COMPILER, SERVICE = stages().values()
 
 
 def all_of(instruction: str, among: list[Step]) -> list[str]:
@@ -62,7 +63,9 @@ def test_base_images_are_arguments_with_a_fixed_version() -> None:
     assert re.search(r":3\.\d+-\S+$", arguments["BASE_IMAGE"])
     assert arguments["BUILD_IMAGE"] == "${BASE_IMAGE}"
     assert "latest" not in " ".join(arguments.values())
-    assert all_of("FROM", BUILD) == ["${BUILD_IMAGE} AS build"]
+    assert all_of("FROM", REQUIREMENTS) == ["${BUILD_IMAGE} AS requirements"]
+    assert all_of("FROM", PACKAGES) == ["${BUILD_IMAGE} AS packages"]
+    assert all_of("FROM", BUILD) == ["packages AS build"]
     assert all_of("FROM", FINAL) == ["${BASE_IMAGE} AS runtime"]
 
 
@@ -75,7 +78,7 @@ def test_without_a_target_the_service_is_built_and_nothing_is_added() -> None:
 def test_compiler_is_the_runtime_with_a_compiler_and_torchs_headers() -> None:
     assert all_of("FROM", COMPILER) == ["runtime AS compiler"]
     assert "g++" in " ".join(all_of("RUN", COMPILER))
-    assert all_of("COPY", COMPILER) == ["--from=build /opt/compiler /opt/rancast"]
+    assert all_of("COPY", COMPILER) == ["--from=packages /opt/compiler /opt/rancast"]
     assert json.loads(all_of("CMD", COMPILER)[0]) == ["compile"]
     assert not all_of("ENTRYPOINT", COMPILER), "it has that of the runtime"
 
@@ -88,15 +91,37 @@ def test_compiler_gives_its_rights_up_again() -> None:
 
 
 def test_index_of_torch_is_an_empty_argument() -> None:
-    assert 'TORCH_INDEX=""' in all_of("ARG", BUILD)
-    assert any("--extra-index-url" in rest for rest in all_of("RUN", BUILD))
+    assert 'TORCH_INDEX=""' in all_of("ARG", PACKAGES)
+    assert any("--extra-index-url" in rest for rest in all_of("RUN", PACKAGES))
 
 
 def test_whatever_pip_fetches_is_pinned() -> None:
-    installs = re.findall(r"pip install [^&]*", " && ".join(all_of("RUN", DOCKERFILE)))
-    assert len(installs) == 3
-    for install in installs:
-        assert "-c constraints.txt" in install or "--no-deps --no-build-isolation" in install
+    calls = re.findall(r"/pip [^&]*", " && ".join(all_of("RUN", DOCKERFILE)))
+    fetches = [call for call in calls if " uninstall " not in call]
+    assert len(fetches) == 5
+    for call in fetches:
+        assert "-c constraints.txt" in call or "--no-deps --no-" in call
+
+
+def test_packages_and_our_own_code_are_layers_of_their_own() -> None:
+    # A revision that changes no dependency is pulled without them.
+    assert not {"pyproject.toml", "service", "."} & {
+        name for rest in all_of("COPY", PACKAGES) for name in rest.split()
+    }
+    assert all_of("COPY", FINAL) == [
+        "--from=packages /opt/rancast /opt/rancast",
+        "--from=build /opt/staged/opt/rancast /opt/rancast",
+    ]
+
+
+def test_what_differs_from_build_to_build_comes_last() -> None:
+    assert [step.instruction for step in FINAL][-7:] == ["ARG"] * 6 + ["LABEL"]
+
+
+@pytest.mark.parametrize("stage", [FINAL, COMPILER], ids=["service", "compiler"])
+def test_inventory_is_written_after_everything_that_is_inside(stage: list[Step]) -> None:
+    changes = [step for step in stage if step.instruction in {"RUN", "COPY", "ADD"}]
+    assert changes[-1].rest == "python3 -P -m service.inventory write /opt/rancast"
 
 
 def test_final_stage_installs_no_packages() -> None:
@@ -152,10 +177,24 @@ def test_journal_lies_on_the_volume() -> None:
     assert "PYTHONDONTWRITEBYTECODE=1" in environment
 
 
-def test_labels_name_title_license_and_version() -> None:
+def test_labels_say_what_it_is_whence_and_on_what() -> None:
     labels = " ".join(all_of("LABEL", FINAL))
-    for name in ("title", "description", "licenses", "version", "revision"):
+    told = ("title", "description", "licenses", "version", "revision", "source", "created")
+    for name in (*told, "base.name", "base.digest"):
         assert f"org.opencontainers.image.{name}=" in labels
+
+
+def test_make_states_every_argument_that_a_label_needs() -> None:
+    labels = " ".join(all_of("LABEL", FINAL))
+    needed = set(re.findall(r"\$\{(\w+)\}", labels)) - {"VERSION"}
+    target = (REPOSITORY / "Makefile").read_text(encoding="utf-8").partition("\nimage:")[2]
+    stated = set(re.findall(r'--build-arg "(\w+)=', target))
+    assert {*needed, "BASE_IMAGE", "EXTRAS", "TORCH_INDEX", "SOURCE_DATE_EPOCH"} == stated
+
+
+def test_version_is_that_of_the_project() -> None:
+    project = tomllib.loads((REPOSITORY / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    assert f"VERSION={project['version']}" in all_of("ARG", FINAL)
 
 
 def test_everything_that_is_copied_exists_and_reaches_the_builder() -> None:
@@ -163,9 +202,9 @@ def test_everything_that_is_copied_exists_and_reaches_the_builder() -> None:
     assert "*" in ignored
     sources = {
         name
-        for rest in all_of("COPY", BUILD)
+        for rest in all_of("COPY", [*REQUIREMENTS, *PACKAGES, *BUILD])
+        if not rest.startswith("--from")
         for name in rest.split()[:-1]
-        if not name.startswith("--")
     }
     assert {"kpi", "model", "training", "service", "rancast.py"} <= sources
     assert {f"!{name}" for name in sources} <= set(ignored)
