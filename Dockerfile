@@ -96,22 +96,13 @@ HEALTHCHECK --interval=10s --timeout=5s --start-period=60s --retries=3 \
     CMD ["python3", "-P", "-m", "service.healthcheck"]
 ENTRYPOINT ["rancast"]
 CMD ["serve"]
-# Last, because they differ from build to build.
+# Those that differ from build to build are said by `make image`: buildah takes a LABEL of arguments
+# from its cache although they have changed.
 ARG VERSION=0.1.0
-ARG REVISION=""
-ARG SOURCE=""
-ARG CREATED=""
-ARG BASE_NAME=""
-ARG BASE_DIGEST=""
 LABEL org.opencontainers.image.title="rancast" \
       org.opencontainers.image.description="Probabilistic forecasts of radio cell load, inside a latency budget" \
       org.opencontainers.image.licenses="Apache-2.0" \
-      org.opencontainers.image.version="${VERSION}" \
-      org.opencontainers.image.revision="${REVISION}" \
-      org.opencontainers.image.source="${SOURCE}" \
-      org.opencontainers.image.created="${CREATED}" \
-      org.opencontainers.image.base.name="${BASE_NAME}" \
-      org.opencontainers.image.base.digest="${BASE_DIGEST}"
+      org.opencontainers.image.version="${VERSION}"
 
 # The same with a compiler: it runs once for each kind of processor, and fills the folder
 # RANCAST_CACHE_DIR, which the service then reads.

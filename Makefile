@@ -11,6 +11,7 @@ IMAGE       ?= rancast:dev
 BASE_IMAGE  ?= docker.io/library/python:3.11-slim-bookworm
 SOURCE      ?=
 EXTRAS      ?=
+BUILD_OPTIONS ?=
 
 VENV      := .venv
 BIN       := $(VENV)/bin
@@ -34,6 +35,7 @@ help: ## List the targets
 	@echo
 	@echo "variables: PYTHON (which python3 makes .venv), TORCH_INDEX (package index of a CPU build of torch),"
 	@echo "           JOBS (test workers), IMAGE (name of the image), DATA and PORT (of the demo), SECONDS (of fuzz)"
+	@echo "           BASE_IMAGE, EXTRAS, SOURCE and BUILD_OPTIONS (of the image; docs/image.md)"
 
 venv: $(KERNEL) ## Make .venv and install the project and its tools into it
 
@@ -128,11 +130,14 @@ image: ## Build the images of service and compiler; IMAGE=name:tag, BASE_IMAGE=n
 	  if command -v $$engine >/dev/null && { [ $$engine = buildah ] || $$engine info >/dev/null 2>&1; }; then \
 	    options=""; [ $$engine = docker ] || options="--format=docker --layers"; \
 	    for name in service: compiler:-compiler; do \
-	      $$engine build $$options --target "$${name%%:*}" \
-	        --build-arg "TORCH_INDEX=$(TORCH_INDEX)" --build-arg "EXTRAS=$(EXTRAS)" --build-arg "BASE_IMAGE=$$base" \
-	        --build-arg "BASE_NAME=$${base%%@*}" --build-arg "BASE_DIGEST=$${digest#@}" \
-	        --build-arg "REVISION=$$revision" --build-arg "SOURCE=$(SOURCE)" \
-	        --build-arg "CREATED=$$created" --build-arg "SOURCE_DATE_EPOCH=$$epoch" \
+	      $$engine build $$options $(BUILD_OPTIONS) --target "$${name%%:*}" \
+	        --build-arg "TORCH_INDEX=$(TORCH_INDEX)" --build-arg "EXTRAS=$(EXTRAS)" \
+	        --build-arg "BASE_IMAGE=$$base" --build-arg "SOURCE_DATE_EPOCH=$$epoch" \
+	        --label "org.opencontainers.image.revision=$$revision" \
+	        --label "org.opencontainers.image.source=$(SOURCE)" \
+	        --label "org.opencontainers.image.created=$$created" \
+	        --label "org.opencontainers.image.base.name=$${base%%@*}" \
+	        --label "org.opencontainers.image.base.digest=$${digest#@}" \
 	        -t "$(IMAGE)$${name#*:}" .; \
 	    done; \
 	    exit; \

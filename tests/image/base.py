@@ -35,11 +35,15 @@ def base_image(buildah: Buildah) -> str:
     if buildah.run("pull", stated, timeout=300).returncode == 0:
         return stated
     tar = _made_base(stated)
+    # A store that is kept has it already; another one, even of the same files, would be built anew.
+    name = f"localhost/base:made-{int(tar.stat().st_mtime)}"
+    if buildah.run("inspect", "--type", "image", name).returncode == 0:
+        return name
     container = buildah.must("from", "scratch")
     buildah.must("add", "--quiet", container, str(tar), "/")
     buildah.must("config", "--env", f"PATH={SYSTEM_PATH}", container)
-    buildah.must("commit", "--quiet", "--rm", container, "localhost/base:test")
-    return "localhost/base:test"
+    buildah.must("commit", "--quiet", "--rm", container, name)
+    return name
 
 
 def torch_index(folder: Path) -> tuple[str, list[str]]:

@@ -151,13 +151,14 @@ def builder() -> Iterator[Builder]:
             mounts += ["--volume", f"{CERTIFICATES}:{CERTIFICATES}:ro"]
         arguments = {
             "BASE_IMAGE": base,
-            "BASE_NAME": base,
             "TORCH_INDEX": index,
-            "REVISION": REVISION,
-            "CREATED": CREATED,
             "SOURCE_DATE_EPOCH": EPOCH,
         }
-        stated = [f"--build-arg={name}={value}" for name, value in arguments.items()]
+        labels = {"revision": REVISION, "created": CREATED, "base.name": base}
+        stated = [
+            *(f"--build-arg={name}={value}" for name, value in arguments.items()),
+            *(f"--label=org.opencontainers.image.{name}={value}" for name, value in labels.items()),
+        ]
         yield Builder(buildah, [*mounts, *stated], base)
         buildah.run("rm", "--all")
         if not os.environ.get(STORE):
