@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -13,6 +14,7 @@ from hypothesis import HealthCheck, settings
 
 if TYPE_CHECKING:
     from model.checkpoint import Checkpoint
+    from tests.cluster.cluster import Cluster
 
 # A loaded machine is slow, and no test measures time. Developers get new examples in every run;
 # an integration run that fails has to fail again.
@@ -31,6 +33,15 @@ def shared() -> Path:
     if not (path / "samples").is_dir():
         pytest.skip("the real samples and traces lie beside the checkout, and are not there")
     return path
+
+
+@pytest.fixture(scope="session")
+def cluster() -> Iterator[Cluster]:
+    """A Kubernetes cluster, for tests marked as such; skips with the reason where there is none."""
+    from tests.cluster.cluster import open_cluster
+
+    with open_cluster() as found:
+        yield found
 
 
 @dataclass(frozen=True)
