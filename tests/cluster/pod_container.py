@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import secrets
 import signal
 import subprocess
 import threading
@@ -21,6 +22,8 @@ _LOG_BYTES = 2048
 _LOG_LINES = 80
 _FIRST_PAUSE_S = 0.2
 _LONGEST_PAUSE_S = 5.0
+# Variable by which the processes of a run are known, whatever group or session they went into.
+_MARK = "PROCESS_NODE_RUN"
 
 
 def now() -> str:
@@ -56,9 +59,11 @@ class Run:
 
     def __init__(self, program: Program, log: Path) -> None:
         self.started_at = now()
+        self._mark = f"{_MARK}={secrets.token_hex(8)}"
+        name, _, value = self._mark.partition("=")
         self._process = subprocess.Popen(
             program.words,
-            env=dict(program.environment),
+            env={**program.environment, name: value},
             cwd=program.directory,
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
@@ -89,6 +94,7 @@ class Run:
             return None
         # Nothing outlives the first process of a container, and its output ends with it.
         self.send(signal.SIGKILL)
+        _kill_marked(self._mark.encode())
         self._pump.join(10)
         return status if status >= 0 else 128 - status
 
@@ -96,6 +102,14 @@ class Run:
         """Send a signal to all its processes."""
         with suppress(ProcessLookupError):
             os.killpg(self._process.pid, number)
+
+
+def _kill_marked(mark: bytes) -> None:
+    """Kill every process of ours that bears a mark."""
+    for process in Path("/proc").glob("[0-9]*"):
+        with suppress(OSError):
+            if mark in (process / "environ").read_bytes().split(b"\0"):
+                os.kill(int(process.name), signal.SIGKILL)
 
 
 class Container:

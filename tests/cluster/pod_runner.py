@@ -268,7 +268,8 @@ class PodRunner:
         environment = {**self._own_variables(own), **stated}
         if "/tmp" in folders:
             environment.setdefault("TMPDIR", str(folders["/tmp"]))
-        directory = Path(places.rewrite(spec.get("workingDir") or str(own)))
+        stated_directory = spec.get("workingDir")
+        directory = Path(places.rewrite(stated_directory)) if stated_directory else own
         return places, Program(words, environment, directory, message)
 
     def _own_variables(self, home: Path) -> dict[str, str]:

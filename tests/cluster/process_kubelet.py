@@ -135,6 +135,17 @@ class ProcessKubelet:
         """
         self._runner(namespace, pod).run_out_of_memory(container)
 
+    def logs(self, lines: int = 15) -> str:
+        """The last lines of each container of the pods that are here now."""
+        told = []
+        for known in list(self._pods.values()):
+            for container in known.runner.containers:
+                if container.log().exists():
+                    text = container.log().read_text(encoding="utf-8", errors="replace")
+                    head = f"== {known.runner.namespace}/{known.runner.name} {container.name}"
+                    told.append("\n".join([head, *text.splitlines()[-lines:]]))
+        return "\n".join(told)
+
     def _runner(self, namespace: str, pod: str) -> PodRunner:
         found = self.find(namespace, pod)
         if found is None:

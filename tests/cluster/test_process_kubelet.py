@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -309,6 +310,14 @@ def test_pod_that_ignores_the_signal_is_killed_after_its_grace(bench: Bench) -> 
     bench.cluster.api.delete(path)
     wait_for("its end", lambda: bench.cluster.api.find(path) is None)
     assert runner.containers[0].exit_code == 137
+
+
+def test_nothing_outlives_its_container(bench: Bench) -> None:
+    script = "setsid sleep 600 & echo $!"
+    name = bench.create("leaves", {"name": "main", "image": "x", "command": ["sh", "-c", script]})
+    bench.end(name)
+    process = Path("/proc", bench.log(name).strip(), "cmdline")
+    wait_for("its end", lambda: not (process.exists() and b"600" in process.read_bytes()))
 
 
 def test_message_is_the_file_that_was_left_or_the_end_of_the_log(bench: Bench) -> None:
