@@ -149,6 +149,11 @@ class Container:
         return self._run is not None
 
     @property
+    def process_id(self) -> int | None:
+        """Of its process, while that runs."""
+        return None if self._run is None else self._run.process_id
+
+    @property
     def exit_code(self) -> int | None:
         """Of a container that has ended for good or waits to be started again."""
         return None if self._ended is None else int(self._ended["exitCode"])
