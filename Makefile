@@ -25,7 +25,7 @@ INSTALL   := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c
 export OMP_NUM_THREADS ?= 1
 
 .DEFAULT_GOAL := help
-.PHONY: help venv demo test lint types pytest format fuzz test-cluster tools bench bench-quick image clean
+.PHONY: help venv demo test lint types pytest format fuzz test-cluster control-plane tools bench bench-quick image clean
 
 help: ## List the targets
 	@echo "usage: make TARGET [VARIABLE=value]"
@@ -97,9 +97,13 @@ format: $(INSTALLED) ## Format the sources and mend what can be mended
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-test-cluster: $(CLUSTER) tools ## Run the checks of manifests and image; skips what the machine lacks
+test-cluster: $(CLUSTER) tools control-plane ## Run the checks of manifests, cluster and image; skips what the machine lacks
 	@$(BIN)/python -m tests.helm.checkov_environment $(VENV)-checkov || true
 	$(BIN)/python -m pytest -m cluster
+
+# Outside of this folder, so that it is built once a machine; see docs/testing.md.
+control-plane: $(INSTALLED) ## Build the Kubernetes that the tests of the cluster run, unless KUBECONFIG is set
+	@$(BIN)/python -m tests.cluster.build_control_plane || true
 
 # What cannot be had is left out, and the tests that need it skip and say so.
 tools: $(INSTALLED) ## Fetch helm, Prometheus and KServe's client for the tests that need them

@@ -7,8 +7,9 @@ packages are unpacked into the cache, and what only the build needs is removed a
 
     python -m tests.cluster.build_control_plane
 
-A build that was ended goes on where it was. The cache is `$RANCAST_TEST_CACHE`, or `rancast` in
-`$XDG_CACHE_HOME`. No build is needed where `KUBECONFIG` names a cluster of your own.
+A build that was ended goes on where it was. The cache is `$CONTROL_PLANE_CACHE`, or else
+`rancast/control-plane` in `$XDG_CACHE_HOME`. No build is needed where `KUBECONFIG` names a cluster
+of your own.
 """
 
 from __future__ import annotations
@@ -88,9 +89,10 @@ class Workshop:
 
 def cache_folder(environment: Mapping[str, str]) -> Path:
     """Where the control plane is kept between runs: outside of the source tree."""
-    stated = environment.get("RANCAST_TEST_CACHE")
+    # Not one of RANCAST_: a service that is started beside the tests would refuse it.
+    stated = environment.get("CONTROL_PLANE_CACHE")
     if stated:
-        return Path(stated) / "control-plane"
+        return Path(stated)
     base = environment.get("XDG_CACHE_HOME") or Path.home() / ".cache"
     return Path(base) / "rancast" / "control-plane"
 
@@ -137,7 +139,7 @@ def _check_machine(folder: Path) -> None:
     if free < _NEEDED_BYTES:
         raise ControlPlaneUnavailableError(
             f"expected {_NEEDED_BYTES / 1e9:.0f} GB of free disk in {folder}, got "
-            f"{free / 1e9:.1f}; set RANCAST_TEST_CACHE to a roomier place"
+            f"{free / 1e9:.1f}; set CONTROL_PLANE_CACHE to a roomier place"
         )
 
 

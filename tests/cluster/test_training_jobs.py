@@ -16,10 +16,9 @@ from tests.cluster.process_kubelet import ProcessKubelet
 pytestmark = [pytest.mark.cluster, pytest.mark.slow]
 
 CLAIM = "models"
-NANO = ("--preset", "nano", "--series", "2", "--evaluate-every", "1")
 # Enough to write a checkpoint; and more than any test waits for.
-SHORT = (*NANO, "--steps", "2")
-ENDLESS = (*NANO, "--steps", "1000000", "--patience", "1000000")
+SHORT = ("--preset", "nano", "--series", "2", "--steps", "2")
+ENDLESS = ("--preset", "nano", "--series", "2", "--steps", "1000000")
 
 
 @dataclass(frozen=True)
@@ -98,9 +97,23 @@ class Training:
 
         return wait_for(f"process of {name}", running)
 
-    def wait_for_steps(self, name: str) -> None:
-        """Wait until the newest pod of a job trains."""
-        wait_for(f"first step of {name}", lambda: "step " in self.log(name), 120)
+    def wait_until_it_trains(self, out: str, after: int = 0) -> int:
+        """Wait until a run has begun, or was taken up again: then it saves its state at once.
+
+        Args:
+            out: Name of its checkpoint.
+            after: What this returned before it was taken up.
+
+        Returns:
+            When the state was saved, in nanoseconds.
+        """
+        state = self.models() / f"{out}.run"
+
+        def saved() -> int | None:
+            at_ns = state.stat().st_mtime_ns if state.exists() else 0
+            return at_ns if at_ns > after else None
+
+        return wait_for(f"state of {out}", saved, 120)
 
     def cancel(self, name: str) -> None:
         """Delete a job with its pods, and wait until they are gone."""
@@ -172,28 +185,26 @@ def test_cancelled_job_goes_with_its_process_and_is_resumed_by_its_name(
 ) -> None:
     arguments = ("train", "--out", "/models/later.safetensors", *ENDLESS)
     name = training.create("later", *arguments)
-    training.wait_for_steps(name)
+    begun = training.wait_until_it_trains("later.safetensors")
     process = training.process(name)
     training.cancel(name)
     wait_for("end of the process", lambda: is_gone(process))
-    # The state of the run lies beside the checkpoint, and the same command takes it up.
-    assert list(training.models().glob("later.safetensors.run*"))
     training.create(name, *arguments)
-    training.wait_for_steps(name)
+    training.wait_until_it_trains("later.safetensors", after=begun)
     training.cancel(name)
 
 
 @pytest.mark.parametrize("fault", ["eviction", "memory"])
 def test_lost_pod_is_replaced_by_one_that_goes_on(training: Training, fault: str) -> None:
-    out = ("--out", f"/models/{fault}.safetensors")
-    name = training.create(fault, "train", *out, *ENDLESS, backoffLimit=1)
-    training.wait_for_steps(name)
+    out = f"{fault}.safetensors"
+    name = training.create(fault, "train", "--out", f"/models/{out}", *ENDLESS, backoffLimit=1)
+    begun = training.wait_until_it_trains(out)
     pod = training.pods(name)[0]["metadata"]["name"]
     if fault == "eviction":
         training.node.evict(training.namespace, pod, "The node was low on resource: memory.")
     else:
         training.node.run_out_of_memory(training.namespace, pod)
     # The controller waits ten seconds before it tries again.
-    wait_for("second pod", lambda: len(training.pods(name)) == 2)
-    training.wait_for_steps(name)
+    training.wait_until_it_trains(out, after=begun)
+    assert len(training.pods(name)) == 2
     training.cancel(name)
