@@ -46,6 +46,12 @@ class Cluster:
     plane: ControlPlane | None = None
     namespaces: list[str] = field(default_factory=list)
 
+    @property
+    def version(self) -> tuple[int, int]:
+        """Major and minor version of Kubernetes."""
+        told = self.api.get("/version")
+        return int(told["major"]), int(told["minor"].rstrip("+"))
+
     def namespace(self) -> str:
         """Make a namespace in which pods can be created; its name. It ends with the cluster."""
         name = f"rancast-test-{secrets.token_hex(4)}"
