@@ -323,7 +323,7 @@ def _described_packages(tree: Path) -> list[str]:
 
 
 def _clean(shop: Workshop) -> None:
-    """Remove what only the build needed, 3 GB."""
+    """Remove what only the build needed."""
     for place in shop.folder.iterdir():
         if place.name in {"bin", "lock"}:
             continue

@@ -19,7 +19,7 @@ What it is not:
   A path that is built into a program, such as that of the service account's token, is not.
 * A pod has an address of the loopback network of its own, 127.x.y.z, which takes the place of
   0.0.0.0 where the pod is told to listen everywhere. The API shows 10.x.y.z, since endpoints may
-  not be loopback ones. Services and their names lead nowhere.
+  not be loopback ones. Services and their names lead nowhere, and pods get no variables of them.
 * Probes look ten times as often as stated. There is no `exec`, `attach` and `port-forward`, and
   volumes do not follow changes of what they were made of.
 """
@@ -45,7 +45,7 @@ from tests.cluster.provisioner import Provisioner
 
 NAME = "process-node"
 # Lists instead of watching: that of one node takes 2 ms, and nothing can be missed.
-_LOOK_SECONDS = 0.1
+_LOOK_SECONDS = 0.2
 _HEARTBEAT_SECONDS = 10.0
 _STOP_SECONDS = 10.0
 _CAPACITY = {"cpu": "64", "memory": "256Gi", "pods": "200", "ephemeral-storage": "512Gi"}
