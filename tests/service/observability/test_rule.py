@@ -36,7 +36,7 @@ def test_whatever_is_said_is_read_from_the_file_as_it_was_written(description, v
 def test_expressions_keep_their_lines_and_alerts_their_patience():
     expression = 'sum(up{job=~"a|b"})\n/ (\n  sum(up) # all\n) > 0'
     alert = Alert("A", expression, Severity.INFO, "s", "d", "15m")
-    rules = [Recording("a:b:c", expression), alert]
+    rules: list[Recording | Alert] = [Recording("a:b:c", expression), alert]
     (group,) = yaml.safe_load(RuleFile("f", [RuleGroup("g", rules)]).text())["groups"]
     assert group["rules"][0] == {"record": "a:b:c", "expr": expression}
     assert group["rules"][1]["expr"] == expression
