@@ -5,25 +5,38 @@ bad data, which no repetition mends (`training.exit_status`), from a machine tha
 
     python -m training.torchrun --standalone --nproc-per-node 2 -m rancast train …
 
-takes torchrun's own options.
+takes torchrun's own options. The first pod of an Indexed Job is told besides that it holds the
+rendezvous: its own name may not be resolvable yet when torchrun looks.
 """
 
 from __future__ import annotations
 
+import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
-from torch.distributed.elastic.multiprocessing.errors import ChildFailedError
-from torch.distributed.run import parse_args, run
+INDEX_VARIABLE = "JOB_COMPLETION_INDEX"
+"""Which pod of an Indexed Job this is."""
 
 SIGNALLED = 128
 """What a shell adds to the number of the signal that ended a process."""
 
 
+def with_place(arguments: Sequence[str], environment: Mapping[str, str]) -> list[str]:
+    """The arguments, with word of whether this node holds the rendezvous where that is known."""
+    index = environment.get(INDEX_VARIABLE)
+    if index is None or "--rdzv-backend=c10d" not in arguments:
+        return list(arguments)
+    return [f"--rdzv-conf=is_host={'true' if index == '0' else 'false'}", *arguments]
+
+
 def main(arguments: Sequence[str]) -> int:
     """Run the processes; returns the exit status of the first that failed, or 0."""
+    from torch.distributed.elastic.multiprocessing.errors import ChildFailedError
+    from torch.distributed.run import parse_args, run
+
     try:
-        run(parse_args(list(arguments)))  # type: ignore[no-untyped-call]
+        run(parse_args(with_place(arguments, os.environ)))  # type: ignore[no-untyped-call]
     except ChildFailedError as error:
         _, failure = error.get_first_failure()
         return failure.exitcode if failure.exitcode > 0 else SIGNALLED - failure.exitcode

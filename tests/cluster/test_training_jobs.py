@@ -12,6 +12,7 @@ from model.checkpoint import load_checkpoint
 from tests.cluster.api import Object, at, wait_for
 from tests.cluster.cluster import Cluster
 from tests.cluster.process_kubelet import ProcessKubelet
+from training.exit_status import BAD_INPUT
 
 pytestmark = [pytest.mark.cluster, pytest.mark.slow]
 
@@ -161,7 +162,7 @@ def test_job_without_its_data_fails_at_once_and_says_why(training: Training) -> 
     assert (condition["type"], condition["reason"]) == ("Failed", "BackoffLimitExceeded")
     (pod,) = training.pods(name)
     ended = pod["status"]["containerStatuses"][0]["state"]["terminated"]
-    assert ended["exitCode"] not in {0, 1}
+    assert ended["exitCode"] == BAD_INPUT
     assert "no.csv" in ended["message"]
 
 

@@ -4,13 +4,9 @@ from __future__ import annotations
 
 import signal
 
+from training.exit_status import BAD_INPUT
 from training.jobs.status import Cause, Problem
-
-BAD_DATA = 42
-"""Exit status of a run whose data or configuration are no good: trying again would not help."""
-
-SIGNALS = 128
-"""A shell, and a container, tell of a process ended by signal N as exit status 128 + N."""
+from training.torchrun import SIGNALLED
 
 
 def exit_problem(exit_status: int, words: str | None) -> Problem:
@@ -20,9 +16,9 @@ def exit_problem(exit_status: int, words: str | None) -> Problem:
         exit_status: Of the process: above 128, or negative, where a signal ended it.
         words: What it last said of the reason, or None.
     """
-    number = -exit_status if exit_status < 0 else exit_status - SIGNALS
-    if exit_status == BAD_DATA:
-        return Problem(Cause.BAD_DATA, words or f"exit status {BAD_DATA} without a word")
+    number = -exit_status if exit_status < 0 else exit_status - SIGNALLED
+    if exit_status == BAD_INPUT:
+        return Problem(Cause.BAD_DATA, words or f"exit status {BAD_INPUT} without a word")
     if number == signal.SIGKILL:
         return Problem(
             Cause.KILLED,

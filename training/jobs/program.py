@@ -46,5 +46,5 @@ def told_by_environment(python: str, spec: JobSpec) -> list[str]:
 
 
 def _torchrun(python: str, spec: JobSpec, *options: str) -> list[str]:
-    command = [python, "-P", "-m", "training.jobs.torchrun", *options]
+    command = [python, "-P", "-m", "training.torchrun", *options]
     return [*command, "-m", PROCESS, *spec.arguments]

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.training.jobs.contract import STAND_IN
+from tests.training.jobs.stand_in_python import write_stand_in_python
 from training.jobs.pod_settings import PodSettings
 from training.jobs.spec import JobSpec
 
@@ -17,10 +16,7 @@ from training.jobs.spec import JobSpec
 @pytest.fixture
 def stand_in_python(tmp_path: Path) -> str:
     """An executable to be used as a job's Python: whatever it is told to run, it runs that."""
-    path = tmp_path / "python"
-    path.write_text(f'#!/bin/sh\nexec "{sys.executable}" -S -E "{STAND_IN}" "$@"\n')
-    path.chmod(0o755)
-    return str(path)
+    return str(write_stand_in_python(tmp_path / "python"))
 
 
 @pytest.fixture

@@ -117,6 +117,6 @@ def test_several_processes_run_under_torchrun() -> None:
 
     spec = JobSpec("one", ("train", "--out", "x"), processes=2)
     assert on_one_node("python3", spec) == [
-        *("python3", "-P", "-m", "training.jobs.torchrun", "--standalone", "--nproc-per-node=2"),
+        *("python3", "-P", "-m", "training.torchrun", "--standalone", "--nproc-per-node=2"),
         *("-m", "training.jobs.process", "train", "--out", "x"),
     ]

@@ -161,7 +161,7 @@ def test_nodes_meet_at_the_first_pod_by_the_name_that_the_service_gives_it() -> 
     pod = spec["template"]["spec"]
     assert pod["subdomain"] == about["metadata"]["name"] == "rancast-one"
     command = pod["containers"][0]["command"]
-    assert command[:4] == ["python3", "-P", "-m", "training.jobs.torchrun"]
+    assert command[:4] == ["python3", "-P", "-m", "training.torchrun"]
     for option in (
         "--nnodes=3",
         "--nproc-per-node=2",

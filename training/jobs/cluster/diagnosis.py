@@ -12,9 +12,10 @@ from datetime import datetime, timedelta
 from kubernetes import client
 
 from training.jobs.cluster.pods import created, name_of, phase_of
-from training.jobs.exits import SIGNALS, exit_problem
+from training.jobs.exits import exit_problem
 from training.jobs.progress import last_words
 from training.jobs.status import Cause, Problem
+from training.torchrun import SIGNALLED
 
 IMAGE_GRACE = timedelta(minutes=2)
 """For a registry that does not answer for a moment."""
@@ -37,7 +38,7 @@ _CONFIGURATION_REASONS = {
     "ContainerCannotRun",
 }
 _VOLUME_EVENTS = {"FailedMount", "FailedAttachVolume", "FailedMapVolume"}
-_KILLED = SIGNALS + 9
+_KILLED = SIGNALLED + 9
 
 
 def container_of(pod: client.V1Pod, name: str) -> client.V1ContainerStatus | None:

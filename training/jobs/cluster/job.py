@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from kubernetes import client
 
+from training.exit_status import BAD_INPUT
 from training.jobs.cluster.pod import CONTAINER, RUN_ID_LABEL, metadata, pod_template, settings_of
-from training.jobs.exits import BAD_DATA
 from training.jobs.names import object_name
 from training.jobs.program import RENDEZVOUS_PORT, on_many_nodes, on_one_node
 from training.jobs.spec import JobSpec
@@ -82,7 +82,7 @@ def _failure_policy() -> client.V1PodFailurePolicy:
             client.V1PodFailurePolicyRule(
                 action="FailJob",
                 on_exit_codes=client.V1PodFailurePolicyOnExitCodesRequirement(
-                    container_name=CONTAINER, operator="In", values=[BAD_DATA]
+                    container_name=CONTAINER, operator="In", values=[BAD_INPUT]
                 ),
                 # Empty is as good as absent, and the schema of older clusters demands the key.
                 on_pod_conditions=[],

@@ -16,7 +16,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from types import FrameType
 
-from training.jobs.exits import BAD_DATA
+from training.exit_status import BAD_INPUT
 from training.jobs.local.folder import JobFolder, Outcome
 
 GRACE_SECONDS = 10.0
@@ -62,7 +62,7 @@ def supervise(folder: JobFolder, lock: int) -> None:
             failed += 1
             break
         failed += status != 0 or past
-        if status in (0, BAD_DATA) or past:
+        if status in (0, BAD_INPUT) or past:
             break
     now = datetime.now(UTC).isoformat()
     folder.finish(Outcome(status, failed, past, now, error))

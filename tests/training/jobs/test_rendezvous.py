@@ -10,9 +10,9 @@ from pathlib import Path
 
 from training.jobs.program import RENDEZVOUS_PORT, on_many_nodes
 from training.jobs.spec import JobSpec
-from training.jobs.torchrun import with_place
+from training.torchrun import with_place
 
-TORCHRUN = [sys.executable, "-m", "training.jobs.torchrun"]
+TORCHRUN = [sys.executable, "-m", "training.torchrun"]
 
 # The second worker waits to be ended, so the first one's status is the one that counts.
 WORKER = """
