@@ -16,7 +16,7 @@ from kpi.catalogue import KpiKind, load_catalogue
 REPOSITORY = Path(__file__).resolve().parent.parent
 PAGES = [REPOSITORY / "README.md", *sorted((REPOSITORY / "docs").glob("*.md"))]
 BLOCK = re.compile(r"```(\w+)\n(.*?)```", re.DOTALL)
-CALL = re.compile(r"(?:^|/)rancast (\w+)(?: (\w+))?(.*)$", re.MULTILINE)
+CALL = re.compile(r"(?:^|bin/)rancast (\w+)(?: (\w+))?(.*)$", re.MULTILINE)
 
 
 def blocks(page: Path, language: str) -> list[str]:
