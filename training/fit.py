@@ -32,6 +32,7 @@ from training.state import (
     restore_moments,
     save_state,
 )
+from training.stopping import HeldStops
 from training.storage import Place
 from training.team import ALONE, Team
 
@@ -189,7 +190,7 @@ def fit(
         ResumeError: A state was found that belongs to another run.
         DivergedError: The loss is no number any more.
         OSError: The state cannot be written, which shows before the first step.
-        KeyboardInterrupt: Stopped by hand; the state was saved first.
+        KeyboardInterrupt: Stopped; the step was ended and the state saved first.
     """
     fingerprint = run_fingerprint(fit_config, model_config, data, initial)
     team.check_same(fingerprint, "data and settings")
@@ -221,7 +222,8 @@ def fit(
     try:
         return run.until_done(save)
     except KeyboardInterrupt:
-        save()
+        if run.is_whole:
+            save()
         raise
 
 
@@ -263,9 +265,8 @@ class _Run:
             validation.batch(np.random.default_rng([config.seed, VALIDATION_STREAM, index]))
             for index in range(team.rank, config.validation_batches, team.size)
         ]
-        self.smoothed_loss = math.nan
-        self.started_at = time.monotonic()
-        self.started_step = state.step
+        self.smoothed_loss, self.is_whole = math.nan, True
+        self.started_at, self.started_step = time.monotonic(), state.step
         self.earlier_cpu_seconds = state.cpu_seconds - time.process_time()
         self.counted_cpu_seconds = time.process_time()
 
@@ -273,15 +274,19 @@ class _Run:
         """Step, judge and save until the end; the result is the best average."""
         config, state = self.config, self.state
         saved_at = time.monotonic()
-        while state.step < config.steps and state.stale_evaluations < config.patience:
-            self._step()
-            if state.step % config.evaluate_every == 0 or state.step == config.steps:
-                self.evaluate()
-            if self.team.leads:
-                self.on_progress(self._progress())
-            if time.monotonic() - saved_at > config.save_every_seconds:
-                save()
-                saved_at = time.monotonic()
+        with HeldStops() as stops:
+            while state.step < config.steps and state.stale_evaluations < config.patience:
+                self.is_whole = False
+                self._step()
+                if state.step % config.evaluate_every == 0 or state.step == config.steps:
+                    self.evaluate()
+                self.is_whole = True
+                if self.team.leads:
+                    self.on_progress(self._progress())
+                stops.check()
+                if time.monotonic() - saved_at > config.save_every_seconds:
+                    save()
+                    saved_at = time.monotonic()
         save()
         self.snapshot()
         return FitResult(

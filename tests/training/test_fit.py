@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import signal
 from dataclasses import replace
 
 import numpy as np
@@ -11,7 +13,7 @@ import torch
 from model.forecaster import Forecaster
 from training.batch import make_batch
 from training.errors import DivergedError, ResumeError
-from training.fit import FitConfig, Progress, fit, learning_rate, run_fingerprint
+from training.fit import FitConfig, Progress, _Run, fit, learning_rate, run_fingerprint
 from training.loss import batch_loss
 from training.source import WindowSource
 
@@ -288,3 +290,41 @@ def test_every_weight_gets_a_gradient(tiny_config):
         if weight.grad is None or not weight.grad.abs().sum()
     ]
     assert silent == []
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_in_the_middle_of_judging_loses_no_judgement(
+    number, source, tiny_config, tmp_path, monkeypatch
+):
+    path = tmp_path / "run"
+    judged = _Run.evaluate
+
+    def interrupted(run):
+        os.kill(os.getpid(), number)
+        judged(run)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(_Run, "evaluate", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            fit(FIT, tiny_config, source, source, state_path=path)
+    resumed = fit(FIT, tiny_config, source, source, state_path=path)
+    whole = fit(FIT, tiny_config, source, source)
+    assert list(resumed.losses) == list(whole.losses)
+    assert same(resumed.weights, whole.weights)
+
+
+def test_a_second_interrupt_does_not_wait_and_keeps_what_was_saved(
+    source, tiny_config, tmp_path, monkeypatch
+):
+    path = tmp_path / "run"
+
+    def impatient(_run):
+        os.kill(os.getpid(), signal.SIGINT)
+        os.kill(os.getpid(), signal.SIGINT)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(_Run, "_step", impatient)
+        with pytest.raises(KeyboardInterrupt):
+            fit(FIT, tiny_config, source, source, state_path=path)
+    resumed = fit(FIT, tiny_config, source, source, state_path=path)
+    assert same(resumed.weights, fit(FIT, tiny_config, source, source).weights)
