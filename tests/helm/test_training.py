@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import subprocess
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -158,26 +159,45 @@ def test_every_option_is_one_of_the_command(helm: Helm, command: str) -> None:
     assert {"--out", "--catalogue", "--kpi", "--keep-suspect", "--time-zone"} <= given
 
 
-def test_the_command_is_run_with_a_version_that_a_second_try_keeps(helm: Helm, tmp_path) -> None:
-    objects = helm.template(retrained(options={"country": "ES CT"}, versionPrefix="2."))
-    only = trainer(objects)
-    program = tmp_path / "rancast"
+def run_trainer(container: dict[str, Any], folder: Path, run: str) -> list[str]:
+    """Words that a run's process is started with, where checkpoints lie in a folder."""
+    program = folder / "python3"
     program.write_text('#!/bin/sh\nprintf "%s\\n" "$@"\n')
     program.chmod(0o755)
-    job_name = {"JOB_NAME": "r-rancast-retraining-29384720", **variables(only)}
+    own = {"JOB_NAME": f"r-rancast-retraining-{run}", "PATH": f"{folder}:/usr/bin:/bin"}
+    place = {"OUT": str(folder / "own.safetensors")}
     answer = subprocess.run(
-        [*only["command"], *only["args"]],
-        env={**job_name, "PATH": f"{tmp_path}:/usr/bin:/bin"},
+        [*container["command"], *container["args"]],
+        env={**variables(container), **own, **place},
         capture_output=True,
         text=True,
         check=True,
     )
-    words = answer.stdout.splitlines()
-    assert words[:3] == ["finetune", "rancast-small", "/data/pm"]
+    return answer.stdout.splitlines()
+
+
+def test_the_command_is_run_with_a_version_that_a_second_try_keeps(helm: Helm, tmp_path) -> None:
+    objects = helm.template(retrained(options={"country": "ES CT"}, versionPrefix="2."))
+    only = trainer(objects)
+    words = run_trainer(only, tmp_path, "29384720")
+    assert words[:3] == ["-P", "-m", "training.jobs.process"]
+    assert words[3:6] == ["finetune", "rancast-small", "/data/pm"]
     assert "--country=ES CT" in words
     assert words[-2:] == ["--version", "2.29384720"]
+    assert f"--out={variables(only)['OUT']}" in words
     (source,) = (each for each in only["env"] if each["name"] == "JOB_NAME")
     assert source["valueFrom"]["fieldRef"]["fieldPath"] == "metadata.labels['job-name']"
+
+
+def test_a_run_goes_on_from_its_own_state_and_not_from_an_earlier_ones(helm: Helm, tmp_path):
+    only = trainer(helm.template(retrained()))
+    state = tmp_path / "own.safetensors.run"
+    run_trainer(only, tmp_path, "1")
+    state.write_text("cut off")
+    run_trainer(only, tmp_path, "1")
+    assert state.exists()
+    run_trainer(only, tmp_path, "2")
+    assert not state.exists()
 
 
 def test_a_cron_jobs_name_leaves_room_for_the_number_of_the_run(helm: Helm) -> None:
