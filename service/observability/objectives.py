@@ -18,7 +18,7 @@ from service.observability.thresholds import Thresholds
 WORK = 'route=~"/v[12]/.*"'
 """Requests that ask for work; probes, scrapes and pages are none."""
 
-UNANSWERED = 'reason=~"budget|full|inference|storage|bug"'
+UNANSWERED = 'reason=~"budget|full|not_ready|inference|storage|bug"'
 """Errors that are the service's: no time, no room, or a failure."""
 
 
