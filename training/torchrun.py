@@ -6,7 +6,8 @@ bad data, which no repetition mends (`training.exit_status`), from a machine tha
     python -m training.torchrun --standalone --nproc-per-node 2 -m rancast train …
 
 takes torchrun's own options. The first pod of an Indexed Job is told besides that it holds the
-rendezvous: its own name may not be resolvable yet when torchrun looks.
+rendezvous: its own name may not be resolvable yet when torchrun looks. All wait for each other
+longer than torchrun would by itself.
 """
 
 from __future__ import annotations
@@ -18,6 +19,10 @@ from collections.abc import Mapping, Sequence
 INDEX_VARIABLE = "JOB_COMPLETION_INDEX"
 """Which pod of an Indexed Job this is."""
 
+PATIENCE_SECONDS = 1800
+"""How long pods wait for the first one and for each other: a node may have to be made, and an image
+pulled there. torch itself gives up after a minute."""
+
 SIGNALLED = 128
 """What a shell adds to the number of the signal that ended a process."""
 
@@ -27,7 +32,13 @@ def with_place(arguments: Sequence[str], environment: Mapping[str, str]) -> list
     index = environment.get(INDEX_VARIABLE)
     if index is None or "--rdzv-backend=c10d" not in arguments:
         return list(arguments)
-    return [f"--rdzv-conf=is_host={'true' if index == '0' else 'false'}", *arguments]
+    settings = {
+        "is_host": "true" if index == "0" else "false",
+        "join_timeout": str(PATIENCE_SECONDS),
+        "read_timeout": str(PATIENCE_SECONDS),
+    }
+    stated = ",".join(f"{name}={value}" for name, value in settings.items())
+    return [f"--rdzv-conf={stated}", *arguments]
 
 
 def main(arguments: Sequence[str]) -> int:

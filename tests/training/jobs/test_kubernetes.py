@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
+from datetime import UTC, datetime
 
 import pytest
+from kubernetes import client
 
 from tests.training.jobs.contract import BackendContract, Site
+from training.jobs.cluster.backend import INDEX_NOTE, _is_first
 from training.jobs.cluster.connection import connect
 from training.jobs.cluster.kubernetes import KubernetesBackend
+from training.jobs.cluster.pods import name_of
 from training.jobs.errors import BackendError, JobConflictError, JobSpecError
 from training.jobs.status import Cause, Phase
 
@@ -221,3 +225,15 @@ def test_a_kubeconfig_that_is_missing_or_lacks_the_context_is_told(api, tmp_path
 def test_the_namespace_is_the_contexts_or_the_one_that_is_named(connected):
     assert connected().namespace == "training"
     assert connected(namespace="other").namespace == "other"
+
+
+def test_of_several_nodes_the_first_one_tells_how_far_they_are() -> None:
+    def pod(name: str, index: str, phase: str = "Running", minute: int = 0) -> client.V1Pod:
+        made = datetime(2026, 11, 1, 0, minute, tzinfo=UTC)
+        about = {"name": name, "annotations": {INDEX_NOTE: index}, "creation_timestamp": made}
+        return client.V1Pod(metadata=about, status={"phase": phase})
+
+    pods = [pod("old", "0", "Failed"), pod("new", "0", minute=1), pod("other", "1", minute=2)]
+    assert name_of(max(pods, key=_is_first)) == "new"
+    waiting = [pod("old", "0", "Failed"), pod("new", "0", "Pending", minute=1)]
+    assert name_of(max(waiting, key=_is_first)) == "old"

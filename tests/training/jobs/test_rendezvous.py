@@ -12,6 +12,7 @@ from training.jobs.program import RENDEZVOUS_PORT, on_many_nodes
 from training.jobs.spec import JobSpec
 from training.torchrun import with_place
 
+PATIENCE = "join_timeout=1800,read_timeout=1800"
 TORCHRUN = [sys.executable, "-m", "training.torchrun"]
 
 # The second worker waits to be ended, so the first one's status is the one that counts.
@@ -64,9 +65,9 @@ def test_nodes_that_start_in_any_order_meet_at_the_first(tmp_path: Path) -> None
 def test_the_first_pod_holds_the_rendezvous_and_the_others_look_for_it() -> None:
     arguments = ["--nnodes=2", "--rdzv-backend=c10d", "-m", "rancast"]
     first = with_place(arguments, {"JOB_COMPLETION_INDEX": "0"})
-    assert first == ["--rdzv-conf=is_host=true", *arguments]
+    assert first == [f"--rdzv-conf=is_host=true,{PATIENCE}", *arguments]
     second = with_place(arguments, {"JOB_COMPLETION_INDEX": "1"})
-    assert second == ["--rdzv-conf=is_host=false", *arguments]
+    assert second == [f"--rdzv-conf=is_host=false,{PATIENCE}", *arguments]
 
 
 def test_where_nobody_says_which_pod_it_is_nothing_is_added() -> None:

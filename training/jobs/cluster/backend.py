@@ -28,7 +28,7 @@ from training.jobs.cluster.conditions import (
 from training.jobs.cluster.connection import Cluster, asking
 from training.jobs.cluster.follower import LogFollower
 from training.jobs.cluster.pod import OURS
-from training.jobs.cluster.pods import Pods, find_pods, name_of, run_of
+from training.jobs.cluster.pods import Pods, created, find_pods, name_of, run_of
 from training.jobs.cluster.pods import phase_of as pod_phase
 from training.jobs.errors import BackendError, JobConflictError, JobNotFoundError
 from training.jobs.names import check_run_id, object_name
@@ -38,6 +38,9 @@ from training.jobs.status import Cause, JobStatus, Phase, Problem
 
 SELECTOR = ",".join(f"{key}={value}" for key, value in OURS.items())
 """Finds our jobs, whoever submitted them."""
+
+INDEX_NOTE = "batch.kubernetes.io/job-completion-index"
+"""Which pod of an Indexed Job it is: an annotation, and since 1.28 a label."""
 
 TAIL_LINES = 200
 CONFLICT = 409
@@ -218,11 +221,20 @@ class ClusterBackend(ABC):
         return ()
 
     def _tail(self, pods: Sequence[client.V1Pod]) -> Sequence[str]:
-        for pod in reversed(pods):
+        # Of several nodes the first tells how far they are.
+        for pod in sorted(pods, key=_is_first, reverse=True):
             if pod_phase(pod) != "Pending":
                 with suppress(BackendError, JobNotFoundError):
                     return self._pods("").tail(name_of(pod), TAIL_LINES)
         return []
+
+
+def _is_first(pod: client.V1Pod) -> tuple[bool, bool, datetime]:
+    """Sorts the newest pod of a job's first node behind all others."""
+    about = pod.metadata or client.V1ObjectMeta()
+    notes = {**(about.annotations or {}), **(about.labels or {})}
+    first = notes.get(INDEX_NOTE, "0") == "0"
+    return pod_phase(pod) != "Pending" and first, first, created(pod)
 
 
 def _check_same(snapshot: Snapshot, spec: JobSpec) -> None:
