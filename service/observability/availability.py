@@ -18,7 +18,8 @@ def availability_rules(thresholds: Thresholds) -> RuleFile:
         Alert(
             "RancastUnavailable",
             f"(\n  {total(READY.name)}\n"
-            f"  or {total(f'last_over_time({READY.name}[1h])')} * 0\n) == 0",
+            f"  or {total(f'last_over_time({READY.name}[1h])')} * 0\n"
+            f"  or {total(f'up == 0 and {was_ours}')}\n) == 0",
             Severity.CRITICAL,
             "No replica of the service takes requests",
             "No replica of {{ $labels.job }} is ready; every request fails.",

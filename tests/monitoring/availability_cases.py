@@ -49,6 +49,19 @@ AVAILABILITY: tuple[Case, ...] = (
         "20m",
         [NONE_READY],
     ),
+    Firing(
+        "RancastUnavailable",
+        "all replicas have been down for hours",
+        [series("up", "1x5 0x200"), series("rancast_ready", "1x5 _x200")],
+        "3h",
+        [NONE_READY],
+    ),
+    Silent(
+        "RancastUnavailable",
+        "it was taken away hours ago",
+        [series("up", "1x5 _x200"), series("rancast_ready", "1x5 _x200")],
+        "3h",
+    ),
     Silent(
         "RancastUnavailable",
         "another replica is ready",
