@@ -19,9 +19,9 @@ WITH_JOBS: Object = {"access": {"open": True}, "jobs": {"enabled": True}}
 
 # What launching, following and cancelling a training job takes.
 ALLOWED = [
-    *(("batch", "jobs", verb) for verb in ("create", "get", "list", "watch", "delete")),
+    *(("batch", "jobs", verb) for verb in ("create", "get", "list", "delete")),
     ("batch", "jobs/status", "get"),
-    *(("", "pods", verb) for verb in ("get", "list", "watch")),
+    *(("", "pods", verb) for verb in ("get", "list")),
     ("", "pods/log", "get"),
     ("", "events", "list"),
 ]

@@ -51,9 +51,9 @@ def test_without_jobs_nothing_may_be_asked_of_the_kubernetes_api(helm: Helm) -> 
 def test_jobs_get_the_least_rights_and_a_token(helm: Helm) -> None:
     objects = helm.template({"jobs": {"enabled": True}})
     assert rights(objects) == {
-        ("batch", "jobs"): ["create", "get", "list", "watch", "delete"],
+        ("batch", "jobs"): ["create", "get", "list", "delete"],
         ("batch", "jobs/status"): ["get"],
-        ("", "pods"): ["get", "list", "watch"],
+        ("", "pods"): ["get", "list"],
         ("", "pods/log"): ["get"],
         ("", "events"): ["list"],
     }
@@ -64,7 +64,7 @@ def test_jobs_get_the_least_rights_and_a_token(helm: Helm) -> None:
 
 def test_services_may_be_made_where_a_job_spans_nodes(helm: Helm) -> None:
     objects = helm.template({"jobs": {"enabled": True, "multiNode": True}})
-    assert rights(objects)["", "services"] == ["create", "get", "delete"]
+    assert rights(objects)["", "services"] == ["create"]
 
 
 def test_rights_hold_in_the_namespace_of_the_jobs_for_the_account_of_the_service(
