@@ -35,6 +35,9 @@ from service.packaging.version import content_digest
 CHARTS = "Artifacts/Deployment/HELM/"
 INSTANCE_NAME = "k8s-instance"
 # Any of these decides who may call.
+_PROFILE = "non-rt"
+# Values that decide where the service answers.
+_ADDRESS = frozenset({"fullnameOverride", "namespaceOverride"})
 _LOCKS = ("open", "tokenSecret", "clientCa")
 _SETTINGS = ("settings.token_file", "settings.tls_client_ca")
 _UNSET = ("", "False", "false")
@@ -79,11 +82,13 @@ def package_csar(package: ChartPackage, options: CsarOptions) -> bytes:
     """The package.
 
     Raises:
-        PackageError: Extra files would replace the package's own, or the chart would refuse to be
-            installed because nobody said who may call.
+        PackageError: Extra files would replace the package's own, the chart would refuse to be
+            installed because nobody said who may call, or a value over the chart's own would make
+            the service answer elsewhere than the package says.
         UnusablePackageError: The rApp manager would refuse it, or could not install it.
     """
     _check_access(package.chart, options.overrides)
+    _check_address(options.overrides)
     content = zip_archive(csar_files(package, options))
     if findings := check_csar(content, options.file_name):
         raise UnusablePackageError("the rApp would be refused", findings)
@@ -99,7 +104,7 @@ def csar_files(package: ChartPackage, options: CsarOptions) -> dict[str, bytes]:
     chart = package.chart
     release = Release(options.release, options.namespace, options.pull_uri, _overrides(options))
     host = f"{options.release}.{options.namespace}.svc.cluster.local"
-    port = at(chart.values, "service", "port")
+    port = int(options.overrides.get("service.port") or at(chart.values, "service", "port"))
     chart_file = CHARTS + package.file_name
     files = {
         chart_file: package.content,
@@ -134,6 +139,22 @@ def csar_files(package: ChartPackage, options: CsarOptions) -> dict[str, bytes]:
     return {**files, MANIFEST_FILE: manifest.text(files)}
 
 
+def _check_address(overrides: Mapping[str, str]) -> None:
+    """Refuse values by which the service would not be where its published interface says."""
+    moved = sorted(_ADDRESS & set(overrides))
+    if overrides.get("profile", _PROFILE) != _PROFILE:
+        moved.append("profile")
+    if moved:
+        raise PackageError(
+            f"expected values that leave the published address as it is, got {', '.join(moved)}: "
+            "name the release and its namespace instead (--release, --namespace); an rApp's "
+            f"profile is {_PROFILE}"
+        )
+    port = overrides.get("service.port", "1")
+    if not (port.isdecimal() and 0 < int(port) < 65_536):
+        raise PackageError(f"expected a port from 1 to 65535 as service.port, got {port!r}")
+
+
 def _check_access(chart: Chart, overrides: Mapping[str, str]) -> None:
     """Refuse what our chart would refuse once it is installed, where the reason ends in a log."""
     stated = chart.values.get("access")
@@ -158,7 +179,7 @@ def _overrides(options: CsarOptions) -> dict[str, str]:
     return {
         "environment.appId": INSTANCE_ID,
         "environment.smeDiscoveryEndpoint": SME_DISCOVERY,
-        "profile": "non-rt",
+        "profile": _PROFILE,
         # The Service is named in the published API.
         "fullnameOverride": options.release,
         **where,

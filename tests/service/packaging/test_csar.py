@@ -186,3 +186,25 @@ def test_a_tag_that_helm_leaves_as_it_is_is_taken(helm, make_chart, tmp_path, ta
     path.write_bytes(package.content)
     answer = helm.run("template", "r", str(path), "--set", f"image.tag={tag}")
     assert yaml.safe_load(answer.stdout)["data"]["image"].endswith(f":{tag}")
+
+
+@pytest.mark.parametrize(
+    ("overrides", "named"),
+    [
+        ({"fullnameOverride": "other"}, "fullnameOverride"),
+        ({"namespaceOverride": "other"}, "namespaceOverride"),
+        ({"profile": "near-rt"}, "profile"),
+        ({"service.port": "http"}, "service.port"),
+    ],
+)
+def test_a_value_that_moves_the_published_address_is_refused(make_chart, overrides, named):
+    package = package_chart(read_chart(make_chart()))
+    with pytest.raises(PackageError, match=named):
+        package_csar(package, replace(OPTIONS, overrides={**OPTIONS.overrides, **overrides}))
+
+
+def test_the_published_port_is_the_one_that_is_chosen(make_chart):
+    chosen = {**OPTIONS.overrides, "service.port": "9090"}
+    files = files_of(make_chart(), overrides=chosen)
+    (api,) = (text for name, text in files.items() if name.endswith("-api.json"))
+    assert '"port": 9090' in api.decode()
