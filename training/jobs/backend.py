@@ -11,8 +11,12 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Protocol
 
+from training.jobs.errors import BackendError
 from training.jobs.spec import JobSpec
 from training.jobs.status import JobStatus
+
+FAILED_LOOKS = 10
+"""So many looks at a job in a row may fail before whoever waits for it gives up."""
 
 POLL_SECONDS = 2.0
 
@@ -105,11 +109,24 @@ def wait_for(
 ) -> Iterator[JobStatus]:
     """Ask for a job's status again and again; the last one is the first that is enough.
 
+    Once there was an answer, a few looks in a row may fail: a cluster restarts its servers while
+    jobs go on.
+
     Raises:
         JobNotFoundError: There is no such job, or no more.
+        BackendError: The backend cannot be asked, or no more.
     """
+    left = 0
     while True:
-        status = backend.status(run_id)
+        try:
+            status = backend.status(run_id)
+        except BackendError:
+            if not left:
+                raise
+            left -= 1
+            sleep(poll_seconds)
+            continue
+        left = FAILED_LOOKS
         yield status
         if enough(status):
             return
