@@ -23,7 +23,7 @@ from service.body_work import BodyWork
 from service.clock import Clock, SystemClock
 from service.container import Services
 from service.errors import StartupError
-from service.gate import Gate
+from service.gate import FORECAST_PATH, Gate
 from service.lifecycle import Lifecycle
 from service.metrics import Metrics
 from service.middleware import RawCellNames, RequestTimer
@@ -128,7 +128,7 @@ def create_app(
     for protocol in (kserve_v1, kserve_v2, kserve_repository, kserve_timeseries):
         app.include_router(protocol.router)
     install_problem_handlers(app)
-    app.add_middleware(Gate, direct={forecast.PATH: forecast.forecast})
+    app.add_middleware(Gate, direct={FORECAST_PATH: forecast.forecast})
     # The last one added is the first to see a request. The door sees the path that the router sees.
     app.add_middleware(
         Door,

@@ -20,14 +20,12 @@ from service.container import Services
 from service.demands import demand_of, headed_in
 from service.engine import Priority
 from service.errors import ANSWERS, OverloadedError, RequestError
-from service.gate import Seen
+from service.gate import FORECAST_PATH, Seen
 from service.problems import MEDIA_TYPE, problem_text
 from service.request_identity import REQUEST_ID_HEADER, RequestIdentity, identify, instance_of_id
 
-PATH = "/v1/forecast"
-"""Its requests are answered by the default model, as far as their heads say."""
-
-_URL = PATH.encode("ascii")
+# Its requests are answered by the default model, as far as their heads say.
+_URL = FORECAST_PATH.encode("ascii")
 # What a browser, a tracing proxy or a client that waits for a word expects of the answer.
 _LEFT = frozenset((b"transfer-encoding", b"expect", b"origin", b"traceparent"))
 _JSON = JSON_MEDIA_TYPE.encode("ascii")
@@ -186,9 +184,18 @@ class EarlyRefusals:
         text = problem_text(answer, str(error), instance_of_id(identity.request_id))
         duration_s = services.clock.monotonic_s() - deadline.arrival_s
         services.metrics.count_rejected(answer.slug)
-        services.metrics.observe_request(PATH, duration_s, deadline.budget_ms)
+        services.metrics.observe_request(FORECAST_PATH, duration_s, deadline.budget_ms)
         if self._logs:
-            line = AccessLine("POST", PATH, PATH, answer.status, duration_s, 0, len(text), client)
+            line = AccessLine(
+                "POST",
+                FORECAST_PATH,
+                FORECAST_PATH,
+                answer.status,
+                duration_s,
+                0,
+                len(text),
+                client,
+            )
             write_line(logging.INFO, line, identity, services.clock.now_ms())
         return text
 

@@ -24,7 +24,9 @@ from service.demands import check_door
 from service.errors import RequestError
 from service.problems import answer_error
 
-GATED = frozenset({"/v1/forecast", "/v1/timeseries/forecast"})
+FORECAST_PATH = "/v1/forecast"
+
+GATED = frozenset({FORECAST_PATH, "/v1/timeseries/forecast"})
 """Paths whose requests are answered by the default model, as far as their heads say."""
 
 SEEN_KEY = "rancast.gated"

@@ -13,18 +13,16 @@ from service.codecs.requests import read_forecast
 from service.container import services_of
 from service.demands import Stated, ask_of, choose_model
 from service.forecasting import answer_forecast
-from service.gate import seen_of
+from service.gate import FORECAST_PATH, seen_of
 from service.routes.responses import arrow_answer, demand_headers, histories_body, problems
 from service.schemas import ForecastResponse
 from service.windowing import build_windows
-
-PATH = "/v1/forecast"
 
 router = APIRouter(tags=["forecast"])
 
 
 @router.post(
-    PATH,
+    FORECAST_PATH,
     summary="Forecast the histories in the request",
     description="Each series is a cell's regular samples; the answer has quantiles of the steps "
     "that follow its last one. All-null, constant or unknown series are answered, with provenance "

@@ -12,6 +12,13 @@ ROUTE = {"route": "/v1/forecast", "profile": "near-rt"}
 COUNT = "rancast_request_duration_seconds_count"
 
 
+async def test_a_forecast_needs_no_router():
+    async with serving() as client:
+        client.app.router.routes.clear()
+        assert (await client.post("/v1/forecast", forecast_request())).status_code == 200
+        assert (await client.get("/v1/model")).status_code == 404
+
+
 async def test_an_answer_is_counted_under_the_template_of_its_route():
     async with serving() as client:
         assert (await client.post("/v1/forecast", forecast_request())).status_code == 200
