@@ -11,6 +11,7 @@ import hashlib
 import json
 import os
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -127,10 +128,22 @@ def replace_file(path: Path, content: bytes) -> None:
     partial = path.with_name(f"{path.name}.partial")
     try:
         partial.write_bytes(content)
+        # A power cut must not leave the new name with nothing in it.
+        _to_disk(partial)
         os.replace(partial, path)
+        with suppress(OSError):  # not every file system takes it, and the file is there
+            _to_disk(path.parent)
     except OSError:
         partial.unlink(missing_ok=True)
         raise
+
+
+def _to_disk(path: Path) -> None:
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
 
 
 def _ordered(data: bytes) -> bytes:
