@@ -5,7 +5,11 @@ bad data, which no repetition mends (`training.exit_status`), from a machine tha
 
     python -m training.torchrun --standalone --nproc-per-node 2 -m rancast train …
 
-takes torchrun's own options. The first pod of an Indexed Job is told besides that it holds the
+takes torchrun's own options. It also starts its processes again whatever they ended with, so those
+of a job leave a mark where the input was bad, and end at once where they find it
+(`training.jobs.process`).
+
+The first pod of an Indexed Job is told besides that it holds the
 rendezvous: its own name may not be resolvable yet when torchrun looks. All wait for each other
 longer than torchrun would by itself.
 """
@@ -14,6 +18,7 @@ from __future__ import annotations
 
 import os
 import sys
+import tempfile
 from collections.abc import Mapping, Sequence
 
 INDEX_VARIABLE = "JOB_COMPLETION_INDEX"
@@ -22,6 +27,9 @@ INDEX_VARIABLE = "JOB_COMPLETION_INDEX"
 PATIENCE_SECONDS = 1800
 """How long pods wait for the first one and for each other: a node may have to be made, and an image
 pulled there. torch itself gives up after a minute."""
+
+BAD_INPUT_MARK = "RANCAST_BAD_INPUT_MARK"
+"""Variable with the path of a file that says that the input of this run is bad."""
 
 SIGNALLED = 128
 """What a shell adds to the number of the signal that ended a process."""
@@ -46,11 +54,13 @@ def main(arguments: Sequence[str]) -> int:
     from torch.distributed.elastic.multiprocessing.errors import ChildFailedError
     from torch.distributed.run import parse_args, run
 
-    try:
-        run(parse_args(with_place(arguments, os.environ)))  # type: ignore[no-untyped-call]
-    except ChildFailedError as error:
-        _, failure = error.get_first_failure()
-        return failure.exitcode if failure.exitcode > 0 else SIGNALLED - failure.exitcode
+    with tempfile.TemporaryDirectory(prefix="rancast-") as folder:
+        os.environ[BAD_INPUT_MARK] = os.path.join(folder, "bad-input")
+        try:
+            run(parse_args(with_place(arguments, os.environ)))  # type: ignore[no-untyped-call]
+        except ChildFailedError as error:
+            _, failure = error.get_first_failure()
+            return failure.exitcode if failure.exitcode > 0 else SIGNALLED - failure.exitcode
     return 0
 
 

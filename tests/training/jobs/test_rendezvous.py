@@ -8,6 +8,10 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
+from tests.conftest import REPOSITORY
+from training.exit_status import BAD_INPUT
 from training.jobs.program import RENDEZVOUS_PORT, on_many_nodes
 from training.jobs.spec import JobSpec
 from training.torchrun import with_place
@@ -60,6 +64,41 @@ def test_nodes_that_start_in_any_order_meet_at_the_first(tmp_path: Path) -> None
     said = [node.communicate(timeout=120)[0] for node in nodes]
     assert [node.returncode for node in nodes] == [0, 0]
     assert sorted("".join(said).split("\n")) == ["", "rank 0 2", "rank 1 2"]
+
+
+def test_bad_input_is_tried_once_however_often_torchrun_starts_again() -> None:
+    options = ["--standalone", "--nproc-per-node=2", "--max-restarts=3"]
+    train = ["train", "no-such.csv", "--out", "out.safetensors", "--progress", "json"]
+    answer = subprocess.run(
+        [*TORCHRUN, *options, "-m", "training.jobs.process", *train],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=120,
+    )
+    assert answer.returncode == BAD_INPUT, answer.stderr
+    assert answer.stdout.count('"start"') == 1
+    assert answer.stdout.count("found nothing") == 1
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux ends a process with its parent")
+def test_a_killed_torchrun_leaves_no_process_behind(tmp_path: Path) -> None:
+    (tmp_path / "rancast.py").write_text(
+        "import os, signal\nprint(os.environ['RANK'], flush=True)\nsignal.pause()\n"
+    )
+    torchrun = subprocess.Popen(
+        [*TORCHRUN, "--standalone", "--nproc-per-node=2", "-m", "training.jobs.process"],
+        env={**os.environ, "PYTHONPATH": f"{tmp_path}{os.pathsep}{REPOSITORY}"},
+        cwd=tmp_path,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+    )
+    assert torchrun.stdout is not None
+    assert sorted(torchrun.stdout.readline() for _ in range(2)) == ["0\n", "1\n"]
+    torchrun.kill()
+    # Its processes hold the other end, so this ends with the last of them.
+    assert torchrun.communicate(timeout=60)[0] == ""
 
 
 def test_the_first_pod_holds_the_rendezvous_and_the_others_look_for_it() -> None:

@@ -23,6 +23,9 @@ OURS = {
 }
 """Labels of everything that a submit makes; by them jobs are found again."""
 
+GRACE_SECONDS = 60
+"""Between asking a pod to end and ending it: torchrun gives its own processes 30."""
+
 GPU = "nvidia.com/gpu"
 _FOLDER = "/tmp"
 
@@ -172,6 +175,7 @@ def pod_template(
         metadata=client.V1ObjectMeta(labels=labels(spec)),
         spec=client.V1PodSpec(
             restart_policy="Never",
+            termination_grace_period_seconds=GRACE_SECONDS,
             automount_service_account_token=False,
             enable_service_links=False,
             service_account_name=settings.service_account,

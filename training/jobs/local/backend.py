@@ -31,6 +31,9 @@ from training.jobs.status import Cause, JobStatus, Phase, Problem
 
 LOOK_SECONDS = 0.1
 
+KILLED_SECONDS = 10.0
+"""How long the kernel may take to end processes that were killed."""
+
 
 @dataclass(frozen=True)
 class LocalBackend:
@@ -108,7 +111,7 @@ class LocalBackend:
         """See `TrainingBackend.cancel`; here the processes are gone when it returns."""
         folder = self._folder(run_id)
         self._end(folder, signal.SIGTERM, GRACE_SECONDS + 1)
-        self._end(folder, signal.SIGKILL, GRACE_SECONDS)
+        self._end(folder, signal.SIGKILL, KILLED_SECONDS)
         if folder.alive():
             raise BackendError(f"the processes of {run_id} do not end; job kept in {folder.path}")
         if folder.path.exists():
@@ -183,8 +186,7 @@ class LocalBackend:
         while folder.alive() and time.monotonic() < ends_at:
             if not sent and (group := folder.group()) is not None:
                 sent = True
-                with suppress(ProcessLookupError):
-                    os.killpg(group, number)
+                _signal(group, number)
             time.sleep(LOOK_SECONDS / 5)
 
     def _remove_old(self) -> None:
@@ -199,6 +201,20 @@ class LocalBackend:
             age = now - datetime.fromisoformat(outcome.finished_at)
             if age.total_seconds() > record.keep_seconds:
                 folder.remove()
+
+
+def _signal(group: int, number: signal.Signals) -> None:
+    """Send a signal to a supervisor, or to all where it is gone or where it is a kill.
+
+    The supervisor passes SIGTERM on; torchrun would leave at a second one, and not wait for its
+    processes.
+    """
+    with suppress(ProcessLookupError):
+        if number is signal.SIGTERM:
+            with suppress(ProcessLookupError):
+                os.kill(group, number)
+                return
+        os.killpg(group, number)
 
 
 def _phase(alive: bool, outcome: Outcome | None, begun: bool) -> Phase:

@@ -19,8 +19,8 @@ from types import FrameType
 from training.exit_status import BAD_INPUT
 from training.jobs.local.folder import JobFolder, Outcome
 
-GRACE_SECONDS = 10.0
-"""Between asking a process to end and ending it."""
+GRACE_SECONDS = 40.0
+"""Between asking a process to end and ending it: torchrun gives its own processes 30."""
 
 
 class _Stopped(Exception):
