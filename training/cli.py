@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import timedelta
-from functools import partial
 from typing import Any
 
 from rich.console import Console
@@ -105,7 +104,7 @@ def shown_training(
             with _bar(console, steps) as show:
                 yield show
         else:
-            yield partial(_line, console)
+            yield _lines(console)
     except KeyboardInterrupt:
         say_stopped(console, state_path)
         raise
@@ -119,6 +118,19 @@ def say_stopped(console: Console, state_path: Place) -> None:
         )
 
 
+def trouble_sayer(console: Console) -> Callable[[Progress], None]:
+    """Says beside a bar what does not work, once each time."""
+    said = None
+
+    def say(progress: Progress) -> None:
+        nonlocal said
+        if progress.trouble and progress.trouble != said:
+            console.print(progress.trouble, style="yellow", markup=False, highlight=False)
+        said = progress.trouble
+
+    return say
+
+
 @contextmanager
 def _bar(console: Console, steps: int) -> Iterator[Callable[[Progress], None]]:
     columns = (
@@ -130,24 +142,35 @@ def _bar(console: Console, steps: int) -> Iterator[Callable[[Progress], None]]:
     with ProgressBar(*columns, console=console) as bar:
         task = bar.add_task("training", total=steps, loss="-", validation="-", speed="-", left="-")
 
+        say_trouble = trouble_sayer(console)
+
         def show(progress: Progress) -> None:
             figures: dict[str, Any] = _figures(progress)
             bar.update(task, completed=progress.step, **figures)
+            say_trouble(progress)
 
         yield show
 
 
-def _line(console: Console, progress: Progress) -> None:
-    if progress.step % LINE_STEPS and progress.step != progress.steps:
-        return
-    shown = _figures(progress)
-    console.print(
-        f"step {progress.step} of {progress.steps}: loss {shown['loss']}, validation "
-        f"{shown['validation']}, {shown['speed']} steps/s, {shown['left']} left",
-        markup=False,
-        highlight=False,
-        soft_wrap=True,
-    )
+def _lines(console: Console) -> Callable[[Progress], None]:
+    trouble = None
+
+    def show(progress: Progress) -> None:
+        nonlocal trouble
+        is_new, trouble = progress.trouble != trouble, progress.trouble
+        if progress.step % LINE_STEPS and progress.step != progress.steps and not is_new:
+            return
+        shown = _figures(progress)
+        console.print(
+            f"step {progress.step} of {progress.steps}: loss {shown['loss']}, validation "
+            f"{shown['validation']}, {shown['speed']} steps/s, {shown['left']} left"
+            f"{f'; {trouble}' if trouble else ''}",
+            markup=False,
+            highlight=False,
+            soft_wrap=True,
+        )
+
+    return show
 
 
 def _figures(progress: Progress) -> dict[str, str]:

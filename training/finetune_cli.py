@@ -12,7 +12,7 @@ from rich.table import Table
 
 from kpi.catalogue import Catalogue
 from model.accuracy import shown
-from training.cli import Unreadable, named, say_stopped
+from training.cli import Unreadable, named, say_stopped, trouble_sayer
 from training.finetune import FinetuneOptions, finetune, verdict
 from training.fit import Progress
 from training.session import Session
@@ -40,8 +40,11 @@ def finetune_with_progress(options: FinetuneOptions, catalogue: Catalogue, aroun
         def show_stage(stage: str, done: int, total: int) -> None:
             bar.update(task, description=stage, completed=done, total=total, note="")
 
+        say_trouble = trouble_sayer(console)
+
         def show(progress: Progress) -> None:
             around.report.step(progress)
+            say_trouble(progress)
             validation = shown(
                 math.nan if progress.validation_loss is None else progress.validation_loss, ".4f"
             )

@@ -23,71 +23,17 @@ from model.forecaster import Forecaster
 from training.accelerate import accelerate, can_compile
 from training.batch import TrainingBatch
 from training.errors import DivergedError
+from training.fit_config import FitConfig, learning_rate
 from training.loss import Lesson, batch_loss, lesson_loss, make_lesson
 from training.source import Source
-from training.state import (
-    RunState,
-    load_state,
-    optimiser_moments,
-    restore_moments,
-    save_state,
-)
+from training.state import RunState, optimiser_moments, restore_moments
+from training.state_keeper import StateKeeper
 from training.stopping import HeldStops
 from training.storage import Place
 from training.team import ALONE, Team
 
 VALIDATION_STREAM = 1
 TRAINING_STREAM = 0
-
-
-@dataclass(frozen=True)
-class FitConfig:
-    """How to train; the checkpoint carries it.
-
-    Attributes:
-        seed: Of the first weights and of all data drawn.
-        steps: Optimiser steps of the whole schedule.
-        batches_per_step: Batches whose gradients are added up; each has one sampling step, so more
-            of them make a step less one-sided.
-        learning_rate: Peak, reached after `warmup_steps`, then cosine down to 2 %.
-        warmup_steps: Steps of linear warm-up.
-        weight_decay: AdamW's, on matrices only.
-        gradient_norm: Gradients are clipped to this norm.
-        average_decay: Of the moving average of the weights.
-        evaluate_every: Steps between validations.
-        validation_batches: Batches in a validation, the same ones each time.
-        patience: Validations without improvement after which the run stops early.
-        save_every_seconds: Wall time between saved states.
-        half_products: Compute matrix products in bfloat16 (`training.accelerate`).
-        compiled: Compile the forecaster's parts besides, where a C++ compiler is at hand.
-    """
-
-    seed: int = 0
-    steps: int = 2_000
-    batches_per_step: int = 2
-    learning_rate: float = 2e-3
-    warmup_steps: int = 100
-    weight_decay: float = 0.05
-    gradient_norm: float = 1.0
-    average_decay: float = 0.998
-    evaluate_every: int = 200
-    validation_batches: int = 16
-    patience: int = 10
-    save_every_seconds: float = 60.0
-    half_products: bool = False
-    compiled: bool = False
-
-    def __post_init__(self) -> None:
-        counts = ("steps", "batches_per_step", "evaluate_every", "validation_batches", "patience")
-        for name in counts:
-            if getattr(self, name) < 1:
-                raise ValueError(f"expected {name} of at least 1, got {getattr(self, name)}")
-        for name in ("seed", "warmup_steps", "weight_decay"):
-            if not getattr(self, name) >= 0:
-                raise ValueError(f"expected {name} of at least 0, got {getattr(self, name)}")
-        for name in ("learning_rate", "gradient_norm"):
-            if not 0 < getattr(self, name) < math.inf:
-                raise ValueError(f"expected a {name} above 0, got {getattr(self, name)}")
 
 
 @dataclass(frozen=True)
@@ -101,6 +47,7 @@ class Progress:
         validation_loss: The latest one, None before the first.
         steps_per_second: Over the whole time this process ran.
         seconds_left: At that speed.
+        trouble: Why the state could not be saved lately, None where it was.
     """
 
     step: int
@@ -109,6 +56,7 @@ class Progress:
     validation_loss: float | None
     steps_per_second: float
     seconds_left: float
+    trouble: str | None = None
 
 
 @dataclass(frozen=True)
@@ -198,32 +146,31 @@ def fit(
     forecaster = build(model_config)
     if initial is not None:
         forecaster.load_state_dict(dict(initial))
-    keeps = state_path if team.leads else None
+    keeper = StateKeeper(
+        state_path if team.leads else None, fingerprint, fit_config.save_every_seconds
+    )
     with team.together():
-        state = load_state(keeps, fingerprint) if keeps else None
+        state = keeper.load()
     state = team.tell(state)
     if state is None:
         weights = _copy(dict(forecaster.state_dict()))
         state = RunState(0, weights, _copy(weights), _copy(weights))
     forecaster.load_state_dict(state.weights)
     judge = build(model_config).eval().requires_grad_(False)
-    run = _Run(fit_config, forecaster, judge, state, training, validation, on_progress, team)
+    run = _Run(
+        fit_config, forecaster, judge, state, training, validation, on_progress, team, keeper
+    )
     if fit_config.half_products:
         accelerate(forecaster, compiled=fit_config.compiled and can_compile())
     if initial is not None and not state.losses:
         run.evaluate()
-
-    def save() -> None:
-        if keeps:
-            save_state(run.snapshot(), keeps, fingerprint)
-
     with team.together():
-        save()
+        keeper.save(run.snapshot)
     try:
-        return run.until_done(save)
+        return run.until_done()
     except KeyboardInterrupt:
         if run.is_whole:
-            save()
+            keeper.save(run.snapshot)
         raise
 
 
@@ -240,8 +187,10 @@ class _Run:
         validation: Source,
         on_progress: Callable[[Progress], None],
         team: Team,
+        keeper: StateKeeper,
     ) -> None:
         self.team = team
+        self.keeper = keeper
         self.share = team.share(config.batches_per_step)
         self.config = config
         self.forecaster = forecaster
@@ -270,24 +219,22 @@ class _Run:
         self.earlier_cpu_seconds = state.cpu_seconds - time.process_time()
         self.counted_cpu_seconds = time.process_time()
 
-    def until_done(self, save: Callable[[], None]) -> FitResult:
+    def until_done(self) -> FitResult:
         """Step, judge and save until the end; the result is the best average."""
         config, state = self.config, self.state
-        saved_at = time.monotonic()
         with HeldStops() as stops:
             while state.step < config.steps and state.stale_evaluations < config.patience:
                 self.is_whole = False
-                self._step()
+                all_stop = self._step(stops)
                 if state.step % config.evaluate_every == 0 or state.step == config.steps:
                     self.evaluate()
                 self.is_whole = True
                 if self.team.leads:
                     self.on_progress(self._progress())
-                stops.check()
-                if time.monotonic() - saved_at > config.save_every_seconds:
-                    save()
-                    saved_at = time.monotonic()
-        save()
+                if all_stop or (stops.is_asked and self.team.size == 1):
+                    stops.stop()
+                self.keeper.save_when_due(self.snapshot)
+        self.keeper.save(self.snapshot)
         self.snapshot()
         return FitResult(
             weights=state.best,
@@ -306,7 +253,12 @@ class _Run:
         self.state.cpu_seconds = self.earlier_cpu_seconds + time.process_time()
         return self.state
 
-    def _step(self) -> None:
+    def _step(self, stops: HeldStops) -> bool:
+        """Take a step; returns whether any process was asked to stop by then.
+
+        All learn of that in the same step, so they stop after the same one: the leader would wait
+        in vain for one that left by itself, and could not save.
+        """
         config, state = self.config, self.state
         for group in self.optimiser.param_groups:
             group["lr"] = learning_rate(config, state.step)
@@ -316,7 +268,7 @@ class _Run:
             loss = lesson_loss(self.forecaster, lesson, observed) / config.batches_per_step
             loss.backward()  # type: ignore[no-untyped-call]
             total += float(loss.detach())
-        total = self.team.add_gradients(self.parameters, total)
+        total, asked = self.team.add_gradients(self.parameters, total, float(stops.is_asked))
         if not math.isfinite(total):
             raise DivergedError(
                 f"the loss became {total} in step {state.step + 1}; lower the learning rate "
@@ -330,6 +282,7 @@ class _Run:
             state.average[name].lerp_(weight, 1 - decay)
         known = not math.isnan(self.smoothed_loss)
         self.smoothed_loss = 0.98 * self.smoothed_loss + 0.02 * total if known else total
+        return asked > 0
 
     def _lessons(self) -> Iterator[tuple[Lesson, Tensor | None]]:
         """This process's share of a step, each with the targets that its loss is divided by."""
@@ -385,15 +338,8 @@ class _Run:
             validation_loss=state.losses[-1][1] if state.losses else None,
             steps_per_second=speed,
             seconds_left=(self.config.steps - state.step) / max(speed, 1e-9),
+            trouble=self.keeper.trouble,
         )
-
-
-def learning_rate(config: FitConfig, step: int) -> float:
-    """Linear warm-up, then cosine down to 2 % of the peak at the last step."""
-    if step < config.warmup_steps:
-        return config.learning_rate * (step + 1) / config.warmup_steps
-    done = (step - config.warmup_steps) / max(1, config.steps - config.warmup_steps)
-    return config.learning_rate * (0.02 + 0.98 * 0.5 * (1 + math.cos(math.pi * min(done, 1.0))))
 
 
 def _copy(weights: dict[str, Tensor]) -> dict[str, Tensor]:

@@ -24,7 +24,8 @@ from model.holidays import check_country
 from training.calibrate import calibrate_from_batches
 from training.dataset import data_card, earlier_parts, windows_digest
 from training.errors import DataError
-from training.fit import FitConfig, Progress, fit
+from training.fit import Progress, fit
+from training.fit_config import FitConfig
 from training.source import MixedSource, Source, SyntheticSource, WindowSource
 from training.storage import Place, check_writable, fetched, store_checkpoint
 from training.synthetic import GENERATOR, BatchSpec

@@ -3,11 +3,12 @@
 The training loop counts optimiser steps, so there are no epochs:
 
 {"event": "start", "command": "train", "of": 2000, "checkpoint": "…", "processes": 1}
-{"event": "step", "step": 200, "of": 2000, "loss": 0.41, "validation": 0.39, "seconds": 81.2, …}
+{"event": "step", "step": 200, "of": 2000, "loss": 0.41, "validation": 0.39, "trouble": null, …}
 {"event": "done", "checkpoint": "…", "digest": "sha256:…", "step": 2000, "of": 2000, …}
 {"event": "error", "reason": "…", "status": 42}
 
-The first comes at once, the last is `done` or `error`; figures that are not known are null.
+The first comes at once, the last is `done` or `error`; figures that are not known are null, and so
+is the trouble of a run whose state could be saved.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ from training.fit import Progress
 from training.storage import Place
 
 LINE_SECONDS = 5.0
-"""Least time between two lines about steps, unless there is a new validation loss."""
+"""Least time between two lines about steps, unless there is a new validation loss or trouble."""
 
 
 class Report(Protocol):
@@ -81,12 +82,16 @@ class JsonLines:
         self._write("start", command=command, of=steps, checkpoint=str(place), processes=processes)
 
     def step(self, progress: Progress) -> None:
-        """A line now and then: for every validation, for the first and the last step."""
+        """A line now and then: for a validation, for trouble, for the first and the last step."""
         now = self._clock()
-        is_first, self._last = self._last is None, progress
-        is_validated = progress.validation_loss != self._told_validation
-        is_last = progress.step == progress.steps
-        if not (is_first or is_validated or is_last or now - self._told_at >= LINE_SECONDS):
+        before, self._last = self._last, progress
+        is_new = (
+            before is None
+            or progress.trouble != before.trouble
+            or progress.validation_loss != self._told_validation
+            or progress.step == progress.steps
+        )
+        if not (is_new or now - self._told_at >= LINE_SECONDS):
             return
         self._told_at, self._told_validation = now, progress.validation_loss
         self._write(
@@ -97,6 +102,7 @@ class JsonLines:
             validation=_figure(progress.validation_loss),
             seconds=round(now - self._started_at, 3),
             seconds_left=_figure(progress.seconds_left),
+            trouble=progress.trouble,
         )
 
     def done(self, place: Place, checkpoint: Checkpoint) -> None:

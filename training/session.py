@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import signal
 import sys
-import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from types import FrameType
 
 from rich.console import Console
 
 from training.progress_lines import JsonLines, NoReport, Report
+from training.stopping import sigterm_interrupts
 from training.team import ALONE, Team, joined_team
 
 
@@ -40,13 +38,10 @@ class Session:
 def session(*, json_lines: bool) -> Iterator[Session]:
     """Join the team, and report what ends the run; SIGTERM stops it as Ctrl-C does.
 
-    Whoever takes a machine away, Kubernetes above all, sends SIGTERM and waits a while: time enough
-    to save the state, which a minute of training may not be in yet.
-
     Args:
         json_lines: Report on stdout, one JSON object a line, instead of a bar on stderr.
     """
-    with _stopped_by_sigterm(), joined_team() as team:
+    with sigterm_interrupts(), joined_team() as team:
         speaks = json_lines and team.leads
         report: Report = JsonLines(sys.stdout) if speaks else NoReport()
         console = Console(stderr=True, quiet=not team.leads)
@@ -55,21 +50,3 @@ def session(*, json_lines: bool) -> Iterator[Session]:
         except BaseException as error:
             report.error(error)
             raise
-
-
-@contextmanager
-def _stopped_by_sigterm() -> Iterator[None]:
-    """Raise KeyboardInterrupt at the first SIGTERM; further ones do not disturb the saving."""
-    if threading.current_thread() is not threading.main_thread():
-        yield  # only the main thread may say what signals do
-        return
-
-    def stop(_number: int, _frame: FrameType | None) -> None:
-        signal.signal(signal.SIGTERM, signal.SIG_IGN)
-        raise KeyboardInterrupt
-
-    before = signal.signal(signal.SIGTERM, stop)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGTERM, before)

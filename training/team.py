@@ -100,8 +100,8 @@ class Team:
             self._with_others(lambda: dist.all_reduce(figures))
         return figures
 
-    def add_gradients(self, parameters: Mapping[str, Tensor], loss: float) -> float:
-        """Put the sum over all processes into every gradient; returns that of the loss.
+    def add_gradients(self, parameters: Mapping[str, Tensor], *figures: float) -> tuple[float, ...]:
+        """Put the sum over all processes into every gradient; returns those of the figures.
 
         A parameter without a gradient in every process keeps none, as in a run of one process.
 
@@ -109,17 +109,18 @@ class Team:
             PeerError: Another process has failed.
         """
         if self.size == 1:
-            return loss
+            return figures
         tensors = list(parameters.values())
         parts = [t.grad if t.grad is not None else torch.zeros_like(t) for t in tensors]
-        figures = [*(float(t.grad is not None) for t in tensors), loss]
+        told = [*(float(t.grad is not None) for t in tensors), *figures]
         # One message, for a small one takes as long as a large one.
-        flat = torch.cat([*(part.flatten() for part in parts), parts[0].new_tensor(figures)])
+        flat = torch.cat([*(part.flatten() for part in parts), parts[0].new_tensor(told)])
         self.add_up(flat)
-        *sums, has, total = torch.split(flat, [*(t.numel() for t in tensors), len(tensors), 1])
+        sizes = [*(t.numel() for t in tensors), len(tensors), len(figures)]
+        *sums, has, totals = torch.split(flat, sizes)
         for tensor, gradient, count in zip(tensors, sums, has.tolist(), strict=True):
             tensor.grad = gradient.view_as(tensor) if count else None
-        return float(total)
+        return tuple(totals.tolist())
 
     def tell(self, value: T) -> T:
         """The leader's value, in all processes.

@@ -21,7 +21,8 @@ from model.config import PRESETS, ForecasterConfig
 from model.holidays import check_country
 from training.dataset import data_card, earlier_parts, windows_digest
 from training.errors import DataError
-from training.fit import FitConfig, FitResult, Progress, fit
+from training.fit import FitResult, Progress, fit
+from training.fit_config import FitConfig
 from training.source import MixedSource, Source, SyntheticSource, WindowSource
 from training.storage import Place, check_writable, fetched, store_checkpoint
 from training.synthetic import GENERATOR, BatchSpec

@@ -26,7 +26,8 @@ from model.config import ForecasterConfig
 from model.transformer import TransformerPredictor
 from training.dataset import windows_digest
 from training.errors import DataError, DivergedError
-from training.fit import FitConfig, FitResult, Progress, fit
+from training.fit import FitResult, Progress, fit
+from training.fit_config import FitConfig
 from training.held_back import (
     Comparison,
     HeldBack,

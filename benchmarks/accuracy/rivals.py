@@ -29,7 +29,8 @@ from model.config import POSITIONS, PRESETS, ForecasterConfig
 from model.forecaster import Forecaster
 from training.calibrate import calibrate_from_batches
 from training.dataset import earlier_parts, windows_digest
-from training.fit import FitConfig, Progress, fit, weights_digest
+from training.fit import Progress, fit, weights_digest
+from training.fit_config import FitConfig
 from training.pretrain import CALIBRATION_BATCHES, RECIPES, mixed
 from training.source import Source, SyntheticSource
 from training.synthetic import BatchSpec

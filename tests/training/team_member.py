@@ -1,12 +1,15 @@
 """One process of a team, for `test_distributed.py`: torchrun starts it as often as it is told.
 
 Called with a folder and `runs`, it trains alone and in the team from the same settings, and writes
-what came of it; with `failure`, its second process fails on the way.
+what came of it; with `failure`, its second process fails on the way, and with `stopped` that one is
+sent SIGTERM.
 """
 
 from __future__ import annotations
 
 import json
+import os
+import signal
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -17,9 +20,11 @@ import numpy as np
 from model.config import ForecasterConfig
 from training.batch import TrainingBatch
 from training.errors import DataError, PeerError
-from training.exit_status import status_of
-from training.fit import FitConfig, FitResult, Progress, fit, weights_digest
+from training.exit_status import STOPPED, status_of
+from training.fit import FitResult, Progress, fit, weights_digest
+from training.fit_config import FitConfig
 from training.source import SyntheticSource
+from training.stopping import sigterm_interrupts
 from training.synthetic import BatchSpec
 from training.team import ALONE, LEADER_SPOKE, Team, joined_team
 
@@ -54,6 +59,21 @@ class FailingSource:
         self.told.append(1)
         if self.team.rank == 1 and len(self.told) == 3:
             raise DataError("the third batch is bad")
+        return SOURCE.batch(rng)
+
+
+@dataclass(frozen=True)
+class StoppingSource:
+    """Sends one process SIGTERM while it makes step 3, of two batches a step."""
+
+    team: Team
+    told: list[int]
+
+    def batch(self, rng: np.random.Generator) -> TrainingBatch:
+        """A batch."""
+        self.told.append(1)
+        if self.team.rank == 1 and len(self.told) == 3:
+            os.kill(os.getpid(), signal.SIGTERM)
         return SOURCE.batch(rng)
 
 
@@ -116,6 +136,22 @@ def runs(team: Team, folder: Path) -> dict[str, object]:
     return found
 
 
+def stopped(team: Team, folder: Path) -> None:
+    """A run that one process is asked to end."""
+    steps: list[int] = []
+    try:
+        with sigterm_interrupts():
+            fit(
+                *(FIT, CONFIG, StoppingSource(team, []), SOURCE),
+                team=team,
+                state_path=folder / "state",
+                on_progress=lambda progress: steps.append(progress.step),
+            )
+    except KeyboardInterrupt as error:
+        write(folder, team, [type(error).__name__, steps[-1] if steps else None])
+        sys.exit(STOPPED)
+
+
 def main(mode: str, folder: Path) -> None:
     """Play one part, and write down what was seen of it."""
     team = ALONE
@@ -123,6 +159,8 @@ def main(mode: str, folder: Path) -> None:
         with joined_team() as team:
             if mode == "runs":
                 write(folder, team, runs(team, folder))
+            elif mode == "stopped":
+                stopped(team, folder)
             else:
                 fit(FIT, CONFIG, FailingSource(team, []), SOURCE, team=team)
     except (DataError, PeerError) as error:

@@ -9,7 +9,8 @@ from rich.console import Console
 
 from kpi.errors import UnreadableFileError
 from training.cli import train_with_progress
-from training.fit import FitConfig, Progress
+from training.fit import Progress
+from training.fit_config import FitConfig
 from training.session import Session
 from training.train import TrainOptions
 
@@ -38,6 +39,24 @@ def test_the_bar_shows_loss_speed_and_time_left(options, catalogue, console, mon
     assert "2.5 steps/s, 1:02:05 left" in text
     assert "not read: bad.xml: no XML" in text
     assert "checkpoint written to" in text
+
+
+TROUBLE = [None, "no store", "no store", None]
+
+
+@pytest.mark.parametrize("terminal", [True, False])
+def test_trouble_is_said_once_whether_there_is_a_bar_or_not(
+    options, catalogue, monkeypatch, terminal
+):
+    def train(_options, _catalogue, _on_error, on_progress, _team):
+        for step, trouble in enumerate(TROUBLE, 1):
+            on_progress(Progress(step, 100, 0.5, None, 2.5, 60.0, trouble))
+
+    monkeypatch.setattr("training.cli.train", train)
+    file = io.StringIO()
+    console = Console(file=file, width=120, force_terminal=terminal)
+    train_with_progress(options, catalogue, Session(console))
+    assert file.getvalue().count("no store") == 1
 
 
 def test_a_stopped_run_says_how_to_go_on(options, catalogue, console, monkeypatch):

@@ -14,7 +14,7 @@ from typer.testing import CliRunner
 
 import rancast
 from model.checkpoint import load_checkpoint
-from training.exit_status import BAD_INPUT
+from training.exit_status import BAD_INPUT, STOPPED
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 MEMBER = Path(__file__).with_name("team_member.py")
@@ -118,6 +118,23 @@ def test_a_failure_between_steps_ends_all_once_the_leader_has_told_its_reason(tm
     leader, other = (json.loads((tmp_path / f"{rank}.json").read_text()) for rank in range(2))
     assert leader[:2] == ["PeerError", f"process 1 of 2 failed: {reason}"]
     assert other == ["DataError", reason, True]
+
+
+def test_a_process_that_is_asked_to_stop_stops_all_after_the_same_step_and_the_leader_saves(
+    tmp_path,
+):
+    result = torchrun(OURS, MEMBER, "stopped", tmp_path)
+    assert result.returncode == STOPPED, result.stderr
+    leader, other = (json.loads((tmp_path / f"{rank}.json").read_text()) for rank in range(2))
+    assert (leader, other) == (["KeyboardInterrupt", 3], ["KeyboardInterrupt", None])
+    assert steps_saved(tmp_path / "state") == 3
+
+
+def steps_saved(path: Path) -> int:
+    content = path.read_bytes()
+    header = json.loads(content[8 : 8 + int.from_bytes(content[:8], "little")])
+    step: int = json.loads(header["__metadata__"]["story"])["step"]
+    return step
 
 
 def events(text: str) -> list[dict]:

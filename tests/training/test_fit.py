@@ -12,10 +12,13 @@ import torch
 
 from model.forecaster import Forecaster
 from training.batch import make_batch
-from training.errors import DivergedError, ResumeError
-from training.fit import FitConfig, Progress, _Run, fit, learning_rate, run_fingerprint
+from training.errors import DivergedError, ResumeError, StoreError
+from training.fit import Progress, _Run, fit, run_fingerprint
+from training.fit_config import FitConfig, learning_rate
 from training.loss import batch_loss
 from training.source import WindowSource
+from training.state import save_state
+from training.stopping import sigterm_interrupts
 
 FIT = FitConfig(
     steps=12, batches_per_step=1, warmup_steps=3, evaluate_every=4, validation_batches=2
@@ -305,7 +308,7 @@ def test_a_signal_in_the_middle_of_judging_loses_no_judgement(
 
     with monkeypatch.context() as patched:
         patched.setattr(_Run, "evaluate", interrupted)
-        with pytest.raises(KeyboardInterrupt):
+        with pytest.raises(KeyboardInterrupt), sigterm_interrupts():
             fit(FIT, tiny_config, source, source, state_path=path)
     resumed = fit(FIT, tiny_config, source, source, state_path=path)
     whole = fit(FIT, tiny_config, source, source)
@@ -313,12 +316,35 @@ def test_a_signal_in_the_middle_of_judging_loses_no_judgement(
     assert same(resumed.weights, whole.weights)
 
 
+def test_a_store_that_fails_while_a_run_goes_on_costs_it_nothing(
+    source, tiny_config, tmp_path, monkeypatch
+):
+    told: list[tuple[int, str | None]] = []
+    saved = save_state
+
+    def failing(state, place, fingerprint):
+        if 2 <= state.step <= 4:
+            raise StoreError("the store does not answer")
+        saved(state, place, fingerprint)
+
+    monkeypatch.setattr("training.state_keeper.save_state", failing)
+    often = replace(FIT, save_every_seconds=0.0)
+    result = fit(
+        *(often, tiny_config, source, source),
+        state_path=tmp_path / "run",
+        on_progress=lambda progress: told.append((progress.step, progress.trouble)),
+    )
+    assert [step for step, trouble in told if trouble] == [3, 4, 5]
+    assert "the store does not answer" in str(told[2][1])
+    assert same(result.weights, fit(FIT, tiny_config, source, source).weights)
+
+
 def test_a_second_interrupt_does_not_wait_and_keeps_what_was_saved(
     source, tiny_config, tmp_path, monkeypatch
 ):
     path = tmp_path / "run"
 
-    def impatient(_run):
+    def impatient(_run, _stops):
         os.kill(os.getpid(), signal.SIGINT)
         os.kill(os.getpid(), signal.SIGINT)
 

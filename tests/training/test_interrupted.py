@@ -41,15 +41,15 @@ training.pretrain.CALIBRATION_BATCHES = 16
 training.pretrain.SERIES = 2
 step = training.fit._Run._step
 
-def watched(run):
-    object.__setattr__(run.config, "save_every_seconds", 0.0)
+def watched(run, stops):
+    run.keeper._every_seconds = 0.0
     print("step", run.state.step + 1, flush=True)
     if ending == "kill" and run.state.step == int(kill_at):
         os.kill(os.getpid(), signal.SIGKILL)
     if ending == "full" and run.state.step == int(kill_at):
         _, most = resource.getrlimit(resource.RLIMIT_FSIZE)
         resource.setrlimit(resource.RLIMIT_FSIZE, (int(room_bytes), most))
-    step(run)
+    return step(run, stops)
 
 training.fit._Run._step = watched
 sys.argv = ["rancast", *arguments]

@@ -64,6 +64,13 @@ def test_steps_are_told_now_and_then_and_every_validation(lines, stream, clock):
     assert told[-1]["seconds"] == pytest.approx(5 * LINE_SECONDS)
 
 
+def test_trouble_is_told_at_once_and_so_is_its_end(lines, stream):
+    for step, trouble in enumerate([None, None, "no store", "no store", None, None], 1):
+        lines.step(replace(PROGRESS, step=step, trouble=trouble))
+    told = [(event["step"], event["trouble"]) for event in events(stream.getvalue())]
+    assert told == [(1, None), (3, "no store"), (5, None)]
+
+
 def test_a_figure_that_is_no_number_is_null_so_that_every_line_is_json(lines, stream):
     lines.step(replace(PROGRESS, loss=math.nan, validation_loss=math.inf))
     (event,) = events(stream.getvalue())

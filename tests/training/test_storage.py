@@ -20,7 +20,7 @@ from model.config import PRESETS
 from model.forecaster import Forecaster
 from training.errors import PlaceError, ResumeError, StoreError
 from training.exit_status import BAD_INPUT, FAILED
-from training.fit import FitConfig
+from training.fit_config import FitConfig
 from training.storage import StoredFile, check_writable, fetched, place_of, write_file
 from training.train import TrainOptions, train
 

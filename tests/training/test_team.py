@@ -103,7 +103,7 @@ def test_without_torchrun_a_process_is_alone_and_nothing_is_waited_for(monkeypat
         assert team is ALONE
         assert team.leads
         assert team.tell("word") == "word"
-        assert team.add_gradients({}, 0.5) == 0.5
+        assert team.add_gradients({}, 0.5, 1.0) == (0.5, 1.0)
         with pytest.raises(DataError, match="bad"), team.together():
             raise DataError("bad")
 

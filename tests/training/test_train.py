@@ -13,7 +13,7 @@ from model.checkpoint import load_checkpoint
 from model.errors import ModelError
 from model.transformer import TransformerPredictor
 from training.errors import DataError, ResumeError
-from training.fit import FitConfig
+from training.fit_config import FitConfig
 from training.train import TrainOptions, train
 
 FIT = FitConfig(steps=4, batches_per_step=1, warmup_steps=1, evaluate_every=2, validation_batches=1)

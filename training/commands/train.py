@@ -53,7 +53,7 @@ def train(
 ) -> None:
     """Train a checkpoint. A run that was stopped goes on where it was when called again."""
     from training.cli import train_with_progress
-    from training.fit import FitConfig
+    from training.fit_config import FitConfig
     from training.session import session
     from training.storage import place_of
     from training.train import TrainOptions

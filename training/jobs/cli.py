@@ -186,7 +186,10 @@ def _shown_lines(console: Console) -> Iterator[Callable[[LogLine], None]]:
             if event is None:
                 _say(console, line.text)
                 return
-            said = said.after(event)
+            before, said = said, said.after(event)
+            for news, old in ((said.warning, before.warning), (said.trouble, before.trouble)):
+                if news and news != old:
+                    _say(console, news, style="yellow")
             bar.update(
                 task,
                 completed=said.done or 0,
@@ -213,6 +216,7 @@ def _told(progress: Progress) -> str:
         "" if progress.validation is None else f"validation {_figure(progress.validation)}",
         "" if progress.checkpoint is None else f"checkpoint written to {progress.checkpoint}",
         progress.warning or "",
+        progress.trouble or "",
         progress.error or "",
     ]
     return ", ".join(part for part in parts if part)

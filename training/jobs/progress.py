@@ -1,7 +1,7 @@
 """What a job says of itself: JSON objects, one a line, among lines that are none.
 
     {"event": "start", ...}
-    {"event": "step", "step": 300, "of": 2000, "loss": 0.21, "validation": 0.2, "seconds": 12.5}
+    {"event": "step", "step": 300, "of": 2000, "loss": 0.21, "validation": 0.2, "trouble": null, …}
     {"event": "done", "checkpoint": "mine.safetensors"}
     {"event": "warning", "reason": "..."}
     {"event": "error", "reason": "..."}
@@ -46,6 +46,7 @@ class Progress:
         seconds: How long it has taken, as the job tells it.
         checkpoint: What it has written.
         warning: What it did without.
+        trouble: What does not work now, and may again.
         error: Why it gave up.
     """
 
@@ -57,11 +58,13 @@ class Progress:
     seconds: float | None = None
     checkpoint: str | None = None
     warning: str | None = None
+    trouble: str | None = None
     error: str | None = None
 
     def after(self, event: Event) -> Progress:
         """The progress once an event has been read."""
         fields, reason = event.fields, _text(event.fields.get("reason"))
+        trouble = _text(fields["trouble"]) if "trouble" in fields else self.trouble
         told: dict[str, Any] = {
             "of": _count(fields.get("of")),
             "loss": _number(fields.get("loss")),
@@ -81,7 +84,8 @@ class Progress:
             case "start":
                 # A new attempt: what the one before could not do is not its error.
                 return Progress(of=told["of"])
-        return replace(self, **{name: value for name, value in told.items() if value is not None})
+        known = {name: value for name, value in told.items() if value is not None}
+        return replace(self, **known, trouble=trouble)
 
 
 def parse_event(line: str) -> Event | None:

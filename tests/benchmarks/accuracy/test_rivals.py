@@ -16,7 +16,8 @@ from kpi.catalogue import load_catalogue
 from kpi.history import Selection, load_windows
 from model.config import POSITIONS
 from training.dataset import windows_digest
-from training.fit import FitConfig, Progress
+from training.fit import Progress
+from training.fit_config import FitConfig
 from training.source import MixedSource
 from training.synthetic import BatchSpec
 

@@ -39,6 +39,9 @@ def main() -> None:
         sys.exit("rancast: the first attempt fails")
     if what == "variable":
         write(f"variable {os.environ.get(rest[0])}")
+    if what == "trouble":
+        for step in (1, 2):
+            say("step", step=step, of=2, trouble=rest[0])
     epochs = int(rest[0]) if what == "train" else 2
     say("start", of=epochs)
     for epoch in range(1, epochs + 1):

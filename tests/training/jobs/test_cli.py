@@ -71,6 +71,13 @@ def test_on_a_terminal_the_lines_move_a_bar(backend):
     assert '"event"' not in screen.text
 
 
+def test_on_a_terminal_trouble_is_said_beside_the_bar(backend):
+    screen = Screen(terminal=True)
+    backend.submit(JobSpec("one", ("trouble", "no store")))
+    assert follow_job(backend, "one", screen.console, poll_seconds=0.02) == 0
+    assert screen.text.count("no store") == 1
+
+
 def test_following_a_job_that_fails_says_why_and_exits_so(backend):
     screen = Screen()
     backend.submit(JobSpec("one", ("fail", "42", "cells.csv: no samples")))

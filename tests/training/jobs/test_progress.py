@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from training.jobs.progress import Progress, last_words, parse_event, progress_of
+from training.jobs.progress import Event, Progress, last_words, parse_event, progress_of
 
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(),
@@ -45,6 +45,14 @@ def test_a_run_may_count_epochs() -> None:
 def test_fields_that_are_missing_stay_as_they_were() -> None:
     told = progress_of([line(event="step", step=3, of=20, loss=0.5), line(event="step")])
     assert told == Progress(3, 20, loss=0.5)
+
+
+def test_trouble_lasts_until_it_is_said_to_be_over() -> None:
+    lines = [line(event="step", step=3, trouble="no store"), line(event="step", step=4)]
+    told = progress_of(lines)
+    assert told is not None
+    assert told.trouble == "no store"
+    assert told.after(Event("step", {"step": 5, "trouble": None})).trouble is None
 
 
 def test_lines_without_an_event_say_nothing() -> None:

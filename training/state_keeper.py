@@ -1,0 +1,85 @@
+"""When the state of a run is saved, and what happens where a store does not take it."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+
+from training.errors import StoreError
+from training.state import RunState, load_state, save_state
+from training.storage import Place
+
+PATIENCE_SECONDS = 900.0
+"""How long a store may fail before that ends a run: what it has not taken by then is too much to
+train again."""
+
+
+class StateKeeper:
+    """Keeps the state of one run in one place, or nowhere.
+
+    Attributes:
+        trouble: Why the state could not be saved the last time, None where it was.
+    """
+
+    def __init__(
+        self,
+        place: Place | None,
+        fingerprint: str,
+        every_seconds: float,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        """Keep a state.
+
+        Args:
+            place: Where; None keeps none.
+            fingerprint: Of the run (`training.fit.run_fingerprint`).
+            every_seconds: Time between two savings.
+            clock: Seconds that only grow.
+        """
+        self._place = place
+        self._fingerprint = fingerprint
+        self._every_seconds = every_seconds
+        self._clock = clock
+        self._tried_at = self._saved_at = clock()
+        self.trouble: str | None = None
+
+    def load(self) -> RunState | None:
+        """The state that lies there, None where none does.
+
+        Raises:
+            ResumeError: It is damaged, or of another run.
+            StoreError: The store failed.
+        """
+        return load_state(self._place, self._fingerprint) if self._place else None
+
+    def save(self, snapshot: Callable[[], RunState]) -> None:
+        """Save what `snapshot` returns.
+
+        Raises:
+            OSError: It cannot be written; what was there stays.
+            PlaceError: It may not be written to the store.
+            StoreError: The store failed.
+        """
+        if self._place:
+            save_state(snapshot(), self._place, self._fingerprint)
+        self._tried_at = self._saved_at = self._clock()
+        self.trouble = None
+
+    def save_when_due(self, snapshot: Callable[[], RunState]) -> None:
+        """Save if the last time is long enough ago; a store that fails is asked again next time.
+
+        Raises:
+            OSError: It cannot be written; what was there stays.
+            PlaceError: It may not be written to the store.
+            StoreError: The store has failed for `PATIENCE_SECONDS`.
+        """
+        if self._clock() - self._tried_at <= self._every_seconds:
+            return
+        try:
+            self.save(snapshot)
+        except StoreError as error:
+            self._tried_at = self._clock()
+            unsaved_seconds = self._tried_at - self._saved_at
+            if unsaved_seconds > PATIENCE_SECONDS:
+                raise
+            self.trouble = f"the state is not saved since {unsaved_seconds:.0f} s: {error}"
