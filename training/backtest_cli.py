@@ -217,4 +217,4 @@ def _write(
 
 
 def _say(console: Console, line: str) -> None:
-    console.print(line, markup=False, highlight=False)
+    console.print(line, markup=False, highlight=False, soft_wrap=True)

@@ -62,7 +62,7 @@ def calibrate_with_progress(
     for table in calibration_tables(check):
         console.print(table)
     save_checkpoint(replace(checkpoint, calibration=calibration.over(checkpoint.calibration)), out)
-    console.print(f"checkpoint written to {out}", markup=False, highlight=False)
+    console.print(f"checkpoint written to {out}", markup=False, highlight=False, soft_wrap=True)
     return len(unreadable.errors)
 
 

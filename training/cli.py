@@ -35,7 +35,9 @@ class Unreadable:
     def __call__(self, error: UnreadableFileError) -> None:
         """Name one file; reading goes on with the next."""
         self.errors.append(error)
-        self.console.print(f"not read: {error}", style="yellow", markup=False, highlight=False)
+        self.console.print(
+            f"not read: {error}", style="yellow", markup=False, highlight=False, soft_wrap=True
+        )
 
 
 @contextmanager
@@ -64,7 +66,9 @@ def train_with_progress(options: TrainOptions, catalogue: Catalogue, around: Ses
     with named(options.data), shown as show:
         checkpoint = train(options, catalogue, unreadable, show, around.team)
     around.report.done(options.out, checkpoint)
-    console.print(f"checkpoint written to {options.out}", markup=False, highlight=False)
+    console.print(
+        f"checkpoint written to {options.out}", markup=False, highlight=False, soft_wrap=True
+    )
     return len(unreadable.errors) if around.team.leads else 0
 
 
@@ -82,7 +86,9 @@ def pretrain_with_progress(options: PretrainOptions, catalogue: Catalogue, aroun
     with named(options.data), shown as show:
         checkpoint = pretrain(options, catalogue, unreadable, show, around.team)
     around.report.done(options.out, checkpoint)
-    console.print(f"{checkpoint.name} written to {options.out}", markup=False, highlight=False)
+    console.print(
+        f"{checkpoint.name} written to {options.out}", markup=False, highlight=False, soft_wrap=True
+    )
     return len(unreadable.errors) if around.team.leads else 0
 
 
@@ -94,7 +100,7 @@ def shown_training(
 
     Where a program reads the report, that is all there is.
 
-    A run that is stopped by hand says where it goes on from.
+    A run that is stopped says where it goes on from.
     """
     console = around.console
     try:
@@ -111,10 +117,13 @@ def shown_training(
 
 
 def say_stopped(console: Console, state_path: Place) -> None:
-    """Say where a run that was stopped by hand goes on from, where it kept a state."""
+    """Say where a run that was stopped goes on from, where it kept a state."""
     if state_path.exists():
         console.print(
-            f"stopped; the same command goes on from {state_path}", markup=False, highlight=False
+            f"stopped; the same command goes on from {state_path}",
+            markup=False,
+            highlight=False,
+            soft_wrap=True,
         )
 
 
@@ -125,7 +134,9 @@ def trouble_sayer(console: Console) -> Callable[[Progress], None]:
     def say(progress: Progress) -> None:
         nonlocal said
         if progress.trouble and progress.trouble != said:
-            console.print(progress.trouble, style="yellow", markup=False, highlight=False)
+            console.print(
+                progress.trouble, style="yellow", markup=False, highlight=False, soft_wrap=True
+            )
         said = progress.trouble
 
     return say

@@ -73,8 +73,12 @@ def finetune_with_progress(options: FinetuneOptions, catalogue: Catalogue, aroun
     if not around.team.leads:
         return 0
     console.print(scores_table(result.tuned))
-    console.print(f"weights: {verdict(result.tuned)}", markup=False, highlight=False)
-    console.print(f"checkpoint written to {options.out}", markup=False, highlight=False)
+    console.print(
+        f"weights: {verdict(result.tuned)}", markup=False, highlight=False, soft_wrap=True
+    )
+    console.print(
+        f"checkpoint written to {options.out}", markup=False, highlight=False, soft_wrap=True
+    )
     return len(unreadable.errors)
 
 

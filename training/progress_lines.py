@@ -120,7 +120,7 @@ class JsonLines:
     def error(self, error: BaseException) -> None:
         """The last line of a run that did not."""
         stopped = isinstance(error, KeyboardInterrupt)
-        reason = "stopped by hand" if stopped else str(error) or type(error).__name__
+        reason = "stopped by Ctrl-C or SIGTERM" if stopped else str(error) or type(error).__name__
         self._write("error", reason=reason, status=status_of(error))
 
     def _write(self, event: str, **content: Any) -> None:

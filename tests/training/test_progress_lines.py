@@ -83,7 +83,7 @@ def test_a_figure_that_is_no_number_is_null_so_that_every_line_is_json(lines, st
         (ValueError("expected\ntwo lines"), "expected\ntwo lines", BAD_INPUT),
         (OSError("disk full"), "disk full", FAILED),
         (MemoryError(), "MemoryError", FAILED),
-        (KeyboardInterrupt(), "stopped by hand", STOPPED),
+        (KeyboardInterrupt(), "stopped by Ctrl-C or SIGTERM", STOPPED),
     ],
 )
 def test_an_error_is_one_line_with_its_reason_and_status(lines, stream, error, reason, status):
