@@ -7,6 +7,7 @@ nothing.
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import json
 import os
@@ -124,7 +125,12 @@ def replace_file(path: Path, content: bytes) -> None:
     Raises:
         OSError: It cannot be written; what was there stays, and nothing is left beside it.
     """
-    path.parent.mkdir(parents=True, exist_ok=True)
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+    except FileExistsError as error:
+        raise NotADirectoryError(
+            errno.ENOTDIR, f"expected a folder, {path.parent} is a file"
+        ) from error
     partial = path.with_name(f"{path.name}.partial")
     try:
         partial.write_bytes(content)

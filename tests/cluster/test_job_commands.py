@@ -1,0 +1,130 @@
+"""`rancast job` against Kubernetes itself, with the real trainer in the pods."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+import rancast
+from model.checkpoint import load_checkpoint
+from tests.cluster.api import at
+from tests.cluster.cluster import Cluster
+
+pytestmark = [pytest.mark.cluster, pytest.mark.slow]
+
+CLAIM = "models"
+SHORT = ("--preset", "nano", "--series", "2", "--steps", "2")
+ENDLESS = ("--preset", "nano", "--series", "2", "--steps", "1000000")
+
+
+@dataclass(frozen=True)
+class Jobs:
+    """A namespace with a claim for checkpoints, and the command line of its jobs.
+
+    Attributes:
+        cluster: Which has it.
+        kubeconfig: Way to it.
+        namespace: Its name.
+    """
+
+    cluster: Cluster
+    kubeconfig: Path
+    namespace: str
+
+    def run(self, command: str, *arguments: str, code: int = 0) -> str:
+        """What `rancast job` says, with the exit status that it has to have."""
+        where = [f"--namespace={self.namespace}", f"--kubeconfig={self.kubeconfig}"]
+        words = ["job", command, "--backend", "kubernetes", *where, *arguments]
+        result = CliRunner().invoke(rancast.app, words)
+        assert result.exit_code == code, result.output
+        return result.output
+
+    def submit(self, run_id: str, *command: str, options: tuple[str, ...] = (), code: int) -> str:
+        """Submit a job, and stay until it has ended."""
+        image = ("--image", "registry.example.org/ran/rancast:0.1.0", "--mount", f"{CLAIM}:/models")
+        return self.run(
+            *("submit", "--run-id", run_id, "--retries", "0", "--follow", *image, *options),
+            *("--", *command),
+            code=code,
+        )
+
+    def models(self) -> Path:
+        """Folder of the claim on this machine."""
+        api = self.cluster.api
+        path = at("v1", "persistentvolumeclaims", self.namespace, CLAIM)
+        volume = api.get(at("v1", "persistentvolumes", name=api.get(path)["spec"]["volumeName"]))
+        return Path(volume["spec"]["hostPath"]["path"])
+
+
+@pytest.fixture(scope="module")
+def jobs(cluster: Cluster) -> Iterator[Jobs]:
+    cluster.process_node()
+    namespace = cluster.namespace()
+    claim = {
+        "metadata": {"name": CLAIM},
+        "spec": {"accessModes": ["ReadWriteMany"], "resources": {"requests": {"storage": "1Gi"}}},
+    }
+    cluster.api.create(at("v1", "persistentvolumeclaims", namespace), claim)
+    with tempfile.NamedTemporaryFile("w", suffix=".yaml") as file:
+        file.write(cluster.kubeconfig.read_text())
+        file.flush()
+        yield Jobs(cluster, Path(file.name), namespace)
+
+
+def test_a_job_is_followed_until_its_checkpoint_lies_on_the_claim(jobs: Jobs) -> None:
+    said = jobs.submit("good", "train", "--out", "/models/good.safetensors", *SHORT, code=0)
+    assert "good submitted (kubernetes)" in said
+    assert "step 2 of 2" in said
+    assert "good: succeeded" in said
+    assert load_checkpoint(jobs.models() / "good.safetensors").training["steps"] == 2
+    assert "good" in jobs.run("list")
+    assert '"event": "done"' in jobs.run("logs", "good")
+
+
+@pytest.mark.parametrize(
+    ("run_id", "command", "reason"),
+    [
+        (
+            "no-data",
+            ("/models/no.csv", "--out", "/models/x.safetensors"),
+            "no.csv: expected a file or a folder, found nothing",
+        ),
+        (
+            "no-place",
+            ("--out", "/models/file/x.safetensors"),
+            "file/x.safetensors cannot be written: expected a folder, ",
+        ),
+    ],
+)
+def test_status_says_what_the_run_could_not_do(
+    jobs: Jobs, run_id: str, command: tuple[str, ...], reason: str
+) -> None:
+    jobs.submit("first", "train", "--out", "/models/first.safetensors", *SHORT, code=0)
+    (jobs.models() / "file").touch()
+    jobs.submit(run_id, "train", *command, *ENDLESS, code=1)
+    said = jobs.run("status", run_id, code=1)
+    assert "bad data or configuration: " in said
+    assert reason in said
+
+
+def test_a_job_that_takes_too_long_is_ended_and_says_so(jobs: Jobs) -> None:
+    out = ("--out", "/models/slow.safetensors")
+    limit = ("--deadline", str(5 / 3600))
+    said = jobs.submit("slow", "train", *out, *ENDLESS, options=limit, code=1)
+    assert "deadline exceeded: its time was over before it was done" in said
+    assert (jobs.models() / "slow.safetensors.run").exists()
+
+
+def test_a_cancelled_job_is_gone(jobs: Jobs) -> None:
+    words = ("--run-id", "gone", "--image", "registry.example.org/ran/rancast:0.1.0")
+    mount = ("--mount", f"{CLAIM}:/models")
+    train = ("train", "--out", "/models/gone.safetensors", *ENDLESS)
+    jobs.run("submit", *words, *mount, "--", *train)
+    assert "gone is gone" in jobs.run("cancel", "gone")
+    assert "gone" not in jobs.run("list")
+    jobs.run("status", "gone", code=2)
