@@ -238,6 +238,10 @@ def joined_team() -> Iterator[Team]:
     # keep it open after it was left. The first step of an optimiser loads them.
     importlib.import_module("torch.distributed.nn.functional")
     store, rank, size = next(rendezvous("env://"))
+    if os.environ.get("TORCHELASTIC_USE_AGENT_STORE") == str(True):
+        # torchrun's own store outlives an attempt, and has the addresses of the one before.
+        attempt = os.environ.get("TORCHELASTIC_RESTART_COUNT", "0")
+        store = dist.PrefixStore(f"attempt-{attempt}", store)  # type: ignore[attr-defined]
     team = Team(rank, size, store)
     try:
         dist.init_process_group(store=store, rank=rank, world_size=size)

@@ -9,6 +9,10 @@ takes torchrun's own options. It also starts its processes again whatever they e
 of a job leave a mark where the input was bad, and end at once where they find it
 (`training.jobs.process`).
 
+Where processes are started again, or a node is replaced, they meet in a store of their own: in the
+one of torchrun itself, which it shares with them by default, they would find the addresses of those
+before them, and wait for these. What is imported is as safe as it was said to be for torchrun (-P).
+
 The first pod of an Indexed Job is told besides that it holds the
 rendezvous: its own name may not be resolvable yet when torchrun looks. All wait for each other
 longer than torchrun would by itself.
@@ -27,6 +31,9 @@ INDEX_VARIABLE = "JOB_COMPLETION_INDEX"
 PATIENCE_SECONDS = 1800
 """How long pods wait for the first one and for each other: a node may have to be made, and an image
 pulled there. torch itself gives up after a minute."""
+
+OWN_STORE = "TORCH_DISABLE_SHARE_RDZV_TCP_STORE"
+"""Variable by which torchrun keeps its store to itself."""
 
 BAD_INPUT_MARK = "RANCAST_BAD_INPUT_MARK"
 """Variable with the path of a file that says that the input of this run is bad."""
@@ -54,6 +61,9 @@ def main(arguments: Sequence[str]) -> int:
     from torch.distributed.elastic.multiprocessing.errors import ChildFailedError
     from torch.distributed.run import parse_args, run
 
+    os.environ.setdefault(OWN_STORE, "1")
+    if sys.flags.safe_path:
+        os.environ["PYTHONSAFEPATH"] = "1"
     with tempfile.TemporaryDirectory(prefix="rancast-") as folder:
         os.environ[BAD_INPUT_MARK] = os.path.join(folder, "bad-input")
         try:
