@@ -4,7 +4,8 @@ TrainingError
   DataError      data that cannot be trained on or tested with
   PlaceError     a path or URL that cannot be read from or written to as things stand
   StoreError     a store that did not answer as it should; a later try may
-  ResumeError    a saved state that belongs to another run
+  ResumeError    a saved state that cannot be gone on from
+    OtherRunError  it belongs to another run
   DivergedError  a loss that is no number any more
   PeerError      another process of the same run failed
   JobError       of training jobs: training/jobs/errors.py
@@ -30,7 +31,11 @@ class StoreError(TrainingError):
 
 
 class ResumeError(TrainingError):
-    """The saved state of a run does not belong to the run that was asked for."""
+    """The saved state of a run cannot be gone on from."""
+
+
+class OtherRunError(ResumeError):
+    """The saved state does not belong to the run that was asked for."""
 
 
 class DivergedError(TrainingError):

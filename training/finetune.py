@@ -46,6 +46,7 @@ class FinetuneOptions:
         tune: How to tune.
         minutes: About how long the run may take; no limit by default.
         threads: Threads of the tensor library.
+        restart_on_new_data: Begin again where the saved state is of other data or settings.
     """
 
     base: Place
@@ -56,6 +57,7 @@ class FinetuneOptions:
     tune: TuneConfig = field(default_factory=TuneConfig)
     minutes: float | None = None
     threads: int = 1
+    restart_on_new_data: bool = False
 
     def __post_init__(self) -> None:
         if not self.data:
@@ -128,6 +130,7 @@ def finetune(
         options.tune,
         minutes=options.minutes,
         state_path=options.state_path,
+        restart_on_new_data=options.restart_on_new_data,
         on_stage=on_stage,
         on_progress=on_progress,
         team=team,

@@ -114,6 +114,7 @@ def fit(
     build: Callable[[ForecasterConfig], Forecaster] = Forecaster,
     initial: Mapping[str, Tensor] | None = None,
     state_path: Place | None = None,
+    restart_on_new_data: bool = False,
     data: Sequence[str] = (),
     on_progress: Callable[[Progress], None] = lambda _: None,
     team: Team = ALONE,
@@ -128,6 +129,7 @@ def fit(
         build: Makes the module to train, and the one that is judged.
         initial: Weights to start from, which are judged first; new ones by default.
         state_path: Where the state is kept; a state found there is gone on from.
+        restart_on_new_data: Begin again where that is of other data or settings.
         data: Names of the data, part of the run's fingerprint.
         on_progress: Called after every step, in the team's leader only.
         team: The processes that share the work; the leader alone keeps the state.
@@ -135,7 +137,7 @@ def fit(
     Raises:
         DataError: The processes of the team were given different data or settings.
         PeerError: Another process of the team failed.
-        ResumeError: A state was found that belongs to another run.
+        ResumeError: A state was found that is damaged or belongs to another run.
         DivergedError: The loss is no number any more.
         OSError: The state cannot be written, which shows before the first step.
         KeyboardInterrupt: Stopped; the step was ended and the state saved first.
@@ -150,7 +152,7 @@ def fit(
         state_path if team.leads else None, fingerprint, fit_config.save_every_seconds
     )
     with team.together():
-        state = keeper.load()
+        state = keeper.load(or_begin_again=restart_on_new_data)
     state = team.tell(state)
     if state is None:
         weights = _copy(dict(forecaster.state_dict()))

@@ -16,7 +16,7 @@ from safetensors import SafetensorError
 from safetensors.torch import load, save
 from torch import Tensor
 
-from training.errors import ResumeError
+from training.errors import OtherRunError, ResumeError
 from training.storage import Place, write_file
 
 FORMAT = "rancast-run/1"
@@ -78,7 +78,8 @@ def load_state(path: Place, fingerprint: str) -> RunState | None:
     """The saved state, or None where there is none.
 
     Raises:
-        ResumeError: The file is damaged or belongs to a run with other settings or data.
+        OtherRunError: It belongs to a run with other settings or data.
+        ResumeError: The file is damaged.
     """
     if not path.exists():
         return None
@@ -90,7 +91,7 @@ def load_state(path: Place, fingerprint: str) -> RunState | None:
     except (SafetensorError, OSError, ValueError) as error:
         raise ResumeError(f"{path} is damaged ({error}); remove it to start again") from error
     if metadata.get("format") != FORMAT or metadata.get("fingerprint") != fingerprint:
-        raise ResumeError(
+        raise OtherRunError(
             f"{path} belongs to a run with other settings or data; give another --out, or remove "
             "it to start again"
         )

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import logging
 import time
 from collections.abc import Callable
 
-from training.errors import StoreError
+from training.errors import OtherRunError, StoreError
 from training.state import RunState, load_state, save_state
 from training.storage import Place
+
+log = logging.getLogger(__name__)
 
 PATIENCE_SECONDS = 900.0
 """How long a store may fail before that ends a run: what it has not taken by then is too much to
@@ -43,14 +46,25 @@ class StateKeeper:
         self._tried_at = self._saved_at = clock()
         self.trouble: str | None = None
 
-    def load(self) -> RunState | None:
+    def load(self, *, or_begin_again: bool = False) -> RunState | None:
         """The state that lies there, None where none does.
+
+        Args:
+            or_begin_again: Whether one of another run is as good as none.
 
         Raises:
             ResumeError: It is damaged, or of another run.
             StoreError: The store failed.
         """
-        return load_state(self._place, self._fingerprint) if self._place else None
+        if not self._place:
+            return None
+        try:
+            return load_state(self._place, self._fingerprint)
+        except OtherRunError:
+            if not or_begin_again:
+                raise
+            log.warning("%s is of other data or settings: training begins again", self._place)
+            return None
 
     def save(self, snapshot: Callable[[], RunState]) -> None:
         """Save what `snapshot` returns.

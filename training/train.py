@@ -44,6 +44,7 @@ class TrainOptions:
         series: Series in a batch.
         fit: How to train.
         threads: Threads of the tensor library.
+        restart_on_new_data: Begin again where the saved state is of other data or settings.
     """
 
     out: Place
@@ -56,6 +57,7 @@ class TrainOptions:
     series: int = 32
     fit: FitConfig = field(default_factory=FitConfig)
     threads: int = 1
+    restart_on_new_data: bool = False
 
     def __post_init__(self) -> None:
         if self.preset not in PRESETS:
@@ -127,6 +129,7 @@ def train(
         material.training,
         material.validation,
         state_path=options.state_path,
+        restart_on_new_data=options.restart_on_new_data,
         data=material.digests,
         on_progress=on_progress,
         team=team,

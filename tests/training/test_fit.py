@@ -161,6 +161,23 @@ def test_a_state_of_another_run_is_refused(source, tiny_config, tmp_path):
         fit(FIT, tiny_config, source, source, state_path=path, data=["other"])
 
 
+def test_a_run_may_begin_again_where_the_state_is_of_other_data(
+    source, tiny_config, tmp_path, caplog
+):
+    path = tmp_path / "run"
+    fit(FIT, tiny_config, source, source, state_path=path)
+    told = []
+    fit(
+        *(FIT, tiny_config, source, source),
+        state_path=path,
+        data=["other"],
+        restart_on_new_data=True,
+        on_progress=lambda progress: told.append(progress.step),
+    )
+    assert told[0] == 1
+    assert f"{path} is of other data or settings" in caplog.text
+
+
 def test_a_damaged_state_is_refused(source, tiny_config, tmp_path):
     path = tmp_path / "run"
     path.write_bytes(b"half a file")

@@ -19,7 +19,7 @@ from kpi.options import (
     load,
     select,
 )
-from training.commands.options import Data, Out, ProgressOption, ProgressStyle
+from training.commands.options import Data, Out, ProgressOption, ProgressStyle, RestartOnNewData
 
 
 def finetune(
@@ -54,6 +54,7 @@ def finetune(
         typer.Option(help="Version that the checkpoint bears.", show_default="as CHECKPOINT"),
     ] = None,
     threads: Annotated[int, typer.Option(help="Threads to compute with.")] = 1,
+    restart_on_new_data: RestartOnNewData = False,
     kpi: Kpis = None,
     cell: Cells = None,
     exclude: Exclude = None,
@@ -93,6 +94,7 @@ def finetune(
             ),
             minutes=minutes,
             threads=threads,
+            restart_on_new_data=restart_on_new_data,
         )
         unreadable = finetune_with_progress(options, load(catalogue), around)
     raise typer.Exit(1 if unreadable else 0)

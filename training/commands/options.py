@@ -16,6 +16,15 @@ Out = Annotated[
 ]
 
 
+RestartOnNewData = Annotated[
+    bool,
+    typer.Option(
+        "--restart-on-new-data",
+        help="Begin again where the saved state is of other data or settings; else it is an error.",
+    ),
+]
+
+
 class ProgressStyle(StrEnum):
     """How a run tells where it stands."""
 

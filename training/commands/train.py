@@ -19,7 +19,7 @@ from kpi.options import (
     load,
     select,
 )
-from training.commands.options import Out, ProgressOption, ProgressStyle
+from training.commands.options import Out, ProgressOption, ProgressStyle, RestartOnNewData
 
 
 def train(
@@ -40,6 +40,7 @@ def train(
     patience: Annotated[int, typer.Option(help="Validations without gain before stopping.")] = 10,
     validation: Annotated[float, typer.Option(help="Share of each history that judges.")] = 0.15,
     threads: Annotated[int, typer.Option(help="Threads to compute with.")] = 1,
+    restart_on_new_data: RestartOnNewData = False,
     kpi: Kpis = None,
     cell: Cells = None,
     exclude: Exclude = None,
@@ -79,6 +80,7 @@ def train(
                 patience=patience,
             ),
             threads=threads,
+            restart_on_new_data=restart_on_new_data,
         )
         unreadable = train_with_progress(options, load(catalogue), around)
     raise typer.Exit(1 if unreadable else 0)

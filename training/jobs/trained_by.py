@@ -12,13 +12,16 @@ import typer
 
 from training.jobs.errors import JobSpecError
 
-_PROGRESS = "--progress"
+_ADDED = (("--progress", "json"), ("--restart-on-new-data",))
+"""What a job says to a command that knows it. Where counters come in, the data of a second attempt
+are not those of the first."""
+
 _UsageError: Any = typer.BadParameter.__bases__[0]
 """What all errors of options have in common; typer has it, and does not export it."""
 
 
 def checked_arguments(arguments: Sequence[str]) -> tuple[str, ...]:
-    """The arguments of rancast for a job; told to print its progress where the command can.
+    """The arguments of rancast for a job, with what a job says besides where the command knows it.
 
     Raises:
         JobSpecError: It is no command that trains, or its options are wrong.
@@ -39,10 +42,10 @@ def checked_arguments(arguments: Sequence[str]) -> tuple[str, ...]:
         command.make_context(f"rancast {name}", list(options))
     except _UsageError as error:
         raise JobSpecError(f"rancast {name}: {error.format_message()}") from error
-    can = any(_PROGRESS in parameter.opts for parameter in command.params)
-    if can and not any(each.split("=")[0] == _PROGRESS for each in options):
-        options = [_PROGRESS, "json", *options]
-    return (name, *options)
+    knows = {option for parameter in command.params for option in parameter.opts}
+    said = {each.split("=")[0] for each in options}
+    added = [word for words in _ADDED if words[0] in knows - said for word in words]
+    return (name, *added, *options)
 
 
 def _commands() -> dict[str, Callable[..., None]]:

@@ -9,17 +9,21 @@ import sys
 from pathlib import Path
 
 import pytest
+import torch
 import yaml
 from rich.console import Console
 from typer.testing import CliRunner, Result
 
 import rancast
+from model.checkpoint import load_checkpoint
 from tests.conftest import REPOSITORY
 from tests.training.jobs.contract import Site
 from training.jobs.cli import cancel_and_wait, follow_job, print_logs, show_list, submit_and_show
 from training.jobs.cluster.kubernetes import KubernetesBackend
 from training.jobs.local.backend import LocalBackend
 from training.jobs.spec import JobSpec
+from training.jobs.trained_by import checked_arguments
+from training.state import RunState, save_state
 
 
 def run(*arguments: object, code: int = 0) -> Result:
@@ -212,6 +216,20 @@ def test_a_command_that_can_tell_its_progress_is_told_to():
         assert trained_by.checked_arguments(told) == told
     finally:
         trained_by._commands = known
+
+
+def test_a_second_attempt_that_finds_more_data_begins_again(tmp_path, write_table):
+    write_table(tmp_path / "cells.csv")
+    out = tmp_path / "mine.safetensors"
+    train = ["train", str(tmp_path / "cells.csv"), "--out", str(out), "--preset", "nano"]
+    command = checked_arguments([*train, "--series", "2", "--steps", "2"])
+    state = tmp_path / "mine.safetensors.run"
+    weights = {"a": torch.zeros(1)}
+    save_state(RunState(1, weights, weights, weights), state, "of the data before")
+    result = CliRunner().invoke(rancast.app, list(command))
+    assert result.exit_code == 0, result.output
+    assert load_checkpoint(out).training["steps"] == 2
+    assert not state.exists()
 
 
 def test_files_that_could_not_be_read_do_not_fail_a_job(tmp_path):
