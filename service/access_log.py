@@ -25,6 +25,7 @@ from service.request_identity import (
     identify,
     keep_identity,
 )
+from service.timing import route_of
 
 LOGGER_NAME = "rancast.access"
 # Asked every few seconds by machines; logged at level debug.
@@ -40,7 +41,6 @@ _FAILED = 500
 _CLIENT_GONE = 499
 _ID_HEADER = REQUEST_ID_HEADER.lower().encode()
 _TRACE_HEADER = b"traceparent"
-_UNMATCHED = "unmatched"
 
 
 def configure_access_log(level: str, stream: TextIO | None = None) -> None:
@@ -118,7 +118,7 @@ class AccessLog:
         finally:
             line = AccessLine(
                 method=scope["method"],
-                route=getattr(scope.get("route"), "path", _UNMATCHED),
+                route=route_of(scope),
                 path=path,
                 status=status or (_FAILED if failed else _CLIENT_GONE),
                 duration_s=self._clock.monotonic_s() - arrival_s,

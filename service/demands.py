@@ -151,7 +151,7 @@ def check_door(request: Request, services: Services, model: ServedModel) -> None
         return
     timing = timing_of(request)
     deadline, rung, priority = demand_of(services.policy, said, timing.arrival_s)
-    # First, so that a request that is refused here is counted as one with a budget, as others are.
+    # Whoever leaves while the body is read leaves in time or too late as well.
     timing.budget_ms = deadline.budget_ms
     engine.check_door(model.ladder, deadline, rung, priority)
 

@@ -183,8 +183,8 @@ class EarlyRefusals:
         services, answer = self._services, ANSWERS[type(error)]
         text = problem_text(answer, str(error), instance_of_id(identity.request_id))
         duration_s = services.clock.monotonic_s() - deadline.arrival_s
-        services.metrics.count_rejected(answer.slug)
-        services.metrics.observe_request(FORECAST_PATH, duration_s, deadline.budget_ms)
+        services.metrics.count_rejected(FORECAST_PATH, answer.slug)
+        services.metrics.observe_request(FORECAST_PATH, duration_s, None)
         if self._logs:
             line = AccessLine(
                 "POST",

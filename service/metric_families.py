@@ -54,7 +54,8 @@ BUDGET_USED = Family(
     "rancast_latency_budget_used_ratio",
     "histogram",
     ("route", "profile"),
-    "Share of its latency budget that a request used; above 1 it was late.",
+    "Share of its latency budget that an accepted request used; above 1 it was late. What was "
+    "refused or failed is not in it; what was given up (504) is, as late.",
     RATIO_BUCKETS,
 )
 BUDGET_EXCEEDED = Family(
@@ -79,8 +80,9 @@ FORECASTS = Family(
 REJECTED = Family(
     "rancast_requests_rejected_total",
     "counter",
-    ("reason",),
-    "Requests that got an error, by reason.",
+    ("route", "reason"),
+    "Requests that got an error, by route (unmatched: refused before one was looked for) and "
+    "reason.",
 )
 BATCH_SIZE = Family(
     "rancast_batch_size", "histogram", (), "Windows in one call of the model.", BATCH_BUCKETS

@@ -122,7 +122,7 @@ class Metrics:
         self._used_by_route: dict[str, Histogram] = {}
         self._forecasts = _counter(FORECASTS, registry)
         self._rejected = _counter(REJECTED, registry)
-        self._rejected_by_reason: dict[str, Counter] = {}
+        self._rejected_by: dict[tuple[str, str], Counter] = {}
         self._batch_size = _histogram(BATCH_SIZE, registry)
         self._queue_depth = _gauge(QUEUE_DEPTH, registry)
         self._ready = _gauge(READY, registry)
@@ -143,19 +143,26 @@ class Metrics:
         PlatformCollector(registry=registry)
         GCCollector(registry=registry)
 
-    def observe_request(self, route: str, duration_s: float, budget_ms: float | None) -> None:
-        """One request was answered; its budget is None on routes that have none."""
+    def observe_request(self, route: str, duration_s: float, budget_used: float | None) -> None:
+        """One request was answered.
+
+        Args:
+            route: Template of its path.
+            duration_s: From its arrival to the last byte of the answer.
+            budget_used: Share of its latency budget, above 1 where it was late; None where it has
+                none, was refused or failed.
+        """
         duration = self._duration_by_route.get(route)
         if duration is None:
             duration = self._request_duration.labels(route, self._profile)
             self._duration_by_route[route] = duration
         duration.observe(duration_s)
-        if budget_ms is None:
+        if budget_used is None:
             return
         used = self._used_by_route.get(route)
         if used is None:
             used = self._used_by_route[route] = self._budget_used.labels(route, self._profile)
-        used.observe(duration_s * 1000 / budget_ms)
+        used.observe(budget_used)
 
     def observe_stage(self, stage: Stage, duration_s: float) -> None:
         """A request, or a batch, spent this long in a stage."""
@@ -170,11 +177,11 @@ class Metrics:
         for rung, number in Tally(rungs).items():
             self._forecasts.labels(model.name, model.version, rung.value).inc(number)
 
-    def count_rejected(self, reason: str) -> None:
+    def count_rejected(self, route: str, reason: str) -> None:
         """A request got an error; `reason` comes from the closed list in `service.errors`."""
-        rejected = self._rejected_by_reason.get(reason)
+        rejected = self._rejected_by.get((route, reason))
         if rejected is None:
-            rejected = self._rejected_by_reason[reason] = self._rejected.labels(reason)
+            rejected = self._rejected_by[route, reason] = self._rejected.labels(route, reason)
         rejected.inc()
 
     def observe_batch(self, windows: int) -> None:

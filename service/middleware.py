@@ -6,10 +6,9 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from service.clock import Clock
 from service.metrics import Metrics
-from service.timing import SCOPE_KEY, RequestTiming
+from service.timing import SCOPE_KEY, RequestTiming, route_of
 
 _CELLS = "/v1/cells/"
-_UNMATCHED = "unmatched"
 
 
 class RequestTimer:
@@ -34,15 +33,14 @@ class RequestTimer:
                 message["headers"] = [*message.get("headers", ()), header]
             await send(message)
 
+        is_answered = False
         try:
             await self._app(scope, receive, timed_send)
+            is_answered = True
         finally:
-            self._metrics.observe_request(
-                # The template, never the path: a cell's name is no label.
-                getattr(scope.get("route"), "path", _UNMATCHED),
-                self._clock.monotonic_s() - timing.arrival_s,
-                timing.budget_ms,
-            )
+            duration_s = self._clock.monotonic_s() - timing.arrival_s
+            used = timing.budget_used(duration_s) if is_answered else None
+            self._metrics.observe_request(route_of(scope), duration_s, used)
 
 
 class RawCellNames:

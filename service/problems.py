@@ -38,6 +38,7 @@ from service.faults import query_faults
 from service.kserve.errors import protocol_error
 from service.logs import log_event, log_failure
 from service.request_identity import REQUEST_ID_HEADER, instance_of, request_id_of
+from service.timing import SCOPE_KEY, RequestTiming, route_of
 
 _LOGGER = logging.getLogger(__name__)
 
@@ -64,7 +65,10 @@ def answer_error(request: Request, error: RequestError) -> Response:
     """The answer to an error, counted; for what refuses a request before the router has it."""
     answer = ANSWERS[type(error)]
     metrics = services_of(request).metrics
-    metrics.count_rejected(answer.slug)
+    metrics.count_rejected(route_of(request.scope), answer.slug)
+    timing = request.scope.get(SCOPE_KEY)
+    if isinstance(timing, RequestTiming):
+        timing.error = type(error)
     if isinstance(error, DeadlineError):
         metrics.count_exceeded(error.stage)
     if answer.status == HTTPStatus.INTERNAL_SERVER_ERROR:
@@ -98,7 +102,7 @@ async def _on_bad_parameters(request: Request, error: Exception) -> Response:
 async def _on_http_error(request: Request, error: Exception) -> Response:
     """What the router itself refuses: no such path, no such method."""
     assert isinstance(error, HTTPException)
-    services_of(request).metrics.count_rejected("route")
+    services_of(request).metrics.count_rejected(route_of(request.scope), "route")
     phrase = HTTPStatus(error.status_code).phrase
     slug = phrase.lower().replace(" ", "_")
     detail = f"{request.method} {request.url.path}: {phrase.lower()}; /docs lists the routes"
@@ -108,7 +112,7 @@ async def _on_http_error(request: Request, error: Exception) -> Response:
 
 async def _on_bug(request: Request, _error: Exception) -> Response:
     # The server logs the traceback; the client learns nothing about our insides.
-    services_of(request).metrics.count_rejected("bug")
+    services_of(request).metrics.count_rejected(route_of(request.scope), "bug")
     answer = Answer(500, "bug", "The service failed")
     # Written outside of what puts the request's id on every other answer.
     request_id = request_id_of(request.scope)

@@ -30,7 +30,8 @@ def text_of(cell: str) -> bytes:
 
 
 def gone(one: Live) -> float:
-    return one.metric("rancast_requests_rejected_total", reason="client_gone")
+    labels = {"route": "/v1/forecast", "reason": "client_gone"}
+    return one.metric("rancast_requests_rejected_total", **labels)
 
 
 async def tasks() -> int:

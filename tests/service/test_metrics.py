@@ -37,11 +37,11 @@ def watch(metrics, newest_ms: int | None = NOON_MS - 42_000):
 def test_every_family_of_the_table_is_exposed_with_its_kind_and_labels(metrics):
     watch(metrics)
     metrics.show_model(ModelIdentity("m", "1", "sha256:0"))
-    metrics.observe_request("/v1/forecast", 0.05, 100)
+    metrics.observe_request("/v1/forecast", 0.05, 0.5)
     metrics.observe_stage(Stage.INFER, 0.01)
     metrics.count_exceeded("queue")
     metrics.count_forecasts(ModelIdentity("m", "1", "sha256:0"), [Rung.FULL])
-    metrics.count_rejected("full")
+    metrics.count_rejected("/v1/forecast", "full")
     metrics.count_file(readable=True)
     exposed = families(metrics)
     for family in FAMILIES:
@@ -67,7 +67,7 @@ def test_buckets_ascend_and_the_budget_has_one_at_exactly_one():
 
 
 def test_the_share_of_the_budget_is_counted_only_where_there_is_one(metrics, registry):
-    metrics.observe_request("/v1/forecast", 0.05, 100)
+    metrics.observe_request("/v1/forecast", 0.05, 0.5)
     metrics.observe_request("/v1/forecast", 0.05, None)
     labels = {"route": "/v1/forecast", "profile": "near-rt"}
     assert registry.get_sample_value("rancast_latency_budget_used_ratio_sum", labels) == 0.5

@@ -279,7 +279,10 @@ async def test_a_full_queue_answers_429_with_retry_after():
         assert int(answer.headers["retry-after"]) >= 1
         model.gate.set()
         assert (await first).status_code == 200
-        assert await client.metric("rancast_requests_rejected_total", reason="full") == 1
+        labels = {"route": "/v1/forecast", "reason": "full"}
+        assert await client.metric("rancast_requests_rejected_total", **labels) == 1
+        # Of the two only the first was accepted, and had to be in time.
+        assert await client.metric("rancast_latency_budget_used_ratio_count") == 1
 
 
 async def test_a_deadline_that_passes_answers_504_and_is_counted_with_its_stage():
@@ -325,6 +328,8 @@ async def test_a_model_that_fails_answers_500_without_its_insides():
     async with serving(predictor=model) as client:
         model.failing_cells = {"ManagedElement=1,NRCellDU=32"}
         answer = await client.post("/v1/forecast", forecast_request())
+        # It failed quickly, which is not in time.
+        assert await client.metric("rancast_latency_budget_used_ratio_count") == 0
     body = problem(answer, 500)
     assert "RuntimeError" in body["detail"]
     assert "cannot forecast" not in body["detail"]
