@@ -1,5 +1,8 @@
 """What of a request counts against its latency budget."""
 
+import asyncio
+from typing import Any
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -7,7 +10,8 @@ from prometheus_client import CollectorRegistry
 
 from service.errors import ANSWERS, ClientGoneError, DeadlineError
 from service.metrics import Metrics
-from service.timing import RequestTiming, route_of
+from service.middleware import RequestTimer
+from service.timing import SCOPE_KEY, RequestTiming, route_of
 from tests.service.fakes import FakeClock
 
 DURATIONS_S = st.floats(1e-6, 1e3)
@@ -51,3 +55,22 @@ def test_a_route_without_a_budget_uses_none():
 
 def test_a_request_that_no_route_took_is_unmatched():
     assert route_of({}) == "unmatched"
+
+
+def test_a_bug_is_timed_and_is_no_answer_in_time():
+    registry = CollectorRegistry()
+
+    async def app(scope, _receive, _send):
+        scope[SCOPE_KEY].budget_ms = 100.0
+        raise ValueError("a bug")
+
+    async def nothing(*_: object) -> Any:
+        return {}
+
+    clock = FakeClock()
+    timer = RequestTimer(app, clock, Metrics(registry, clock, "near-rt"))
+    with pytest.raises(ValueError, match="a bug"):
+        asyncio.run(timer({"type": "http"}, nothing, nothing))
+    labels = {"route": "unmatched", "profile": "near-rt"}
+    assert registry.get_sample_value("rancast_request_duration_seconds_count", labels) == 1
+    assert registry.get_sample_value("rancast_latency_budget_used_ratio_count", labels) is None
