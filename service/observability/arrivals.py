@@ -1,7 +1,8 @@
 """Does the network still report? Old samples, silent sources, unreadable files.
 
 The age of the data is that of the newest sample of all cells, so one live cell hides a thousand
-silent ones: those show in the number of observations that arrive.
+silent ones: those show in the number of observations that arrive. One whose clock is ahead hides
+them as well, and shows in an age of 0.
 """
 
 from __future__ import annotations
@@ -41,11 +42,21 @@ def arrivals_rules(thresholds: Thresholds) -> RuleFile:
     records = [
         # After a restart with a journal there are cells, and nothing has arrived yet.
         Recording(ACCEPTED, f"{accepted}\nor {total(STORE_CELLS.name)} * 0"),
-        Recording(REFUSED, f"{refused}\n/ on ({names(SERVICE)}) group_left () {arrived}"),
+        Recording(REFUSED, f"{refused}\n/ on ({names(SERVICE)}) group_left () ({arrived} > 0)"),
     ]
     alerts = [
         _stale("near-rt", thresholds.near_rt_data_age_s),
         _stale("non-rt", thresholds.non_rt_data_age_s),
+        # The age is never below 0, and one that is just 0 all the while has an end that lies ahead.
+        Alert(
+            "RancastDataAhead",
+            f"{DATA_AGE.name} == 0",
+            Severity.WARNING,
+            "Samples end in the future",
+            "The newest sample of {{ $labels.instance }} of {{ $labels.job }} ends in the future: "
+            "a clock or an offset is wrong, and data that are too old do not show meanwhile.",
+            "15m",
+        ),
         Alert(
             "RancastSourceSilent",
             f"{ACCEPTED} == 0\nand {total(STORE_CELLS.name)} > 0",

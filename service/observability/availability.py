@@ -1,25 +1,27 @@
 """Is the service there? Down, not ready, not scraped, restarting, failing.
 
-An instance that is down exports nothing, so it is known by what it exported within the last day.
+An instance that is down exports nothing, so it is known by what it exported within the last day. A
+service may be down by another instance than the one that was known: a new pod that never starts.
 """
 
 from __future__ import annotations
 
 from service.metric_families import READY, REJECTED
-from service.observability.promql import INSTANCE, has_risen, names, number, select, total
+from service.observability.promql import INSTANCE, SERVICE, has_risen, names, number, select, total
 from service.observability.rule import Alert, RuleFile, RuleGroup, Severity
 from service.observability.thresholds import Thresholds
 
 
 def availability_rules(thresholds: Thresholds) -> RuleFile:
     """Alerts on instances that are not there, not ready, or fail."""
-    was_ours = f"on ({names(INSTANCE)}) last_over_time({READY.name}[1d])"
+    known = f"last_over_time({READY.name}[1d])"
+    was_ours = f"on ({names(INSTANCE)}) {known}"
     alerts = [
         Alert(
             "RancastUnavailable",
             f"(\n  {total(READY.name)}\n"
             f"  or {total(f'last_over_time({READY.name}[1h])')} * 0\n"
-            f"  or {total(f'up == 0 and {was_ours}')}\n) == 0",
+            f"  or {total(f'up == 0 and on ({names(SERVICE)}) {known}')}\n) == 0",
             Severity.CRITICAL,
             "No replica of the service takes requests",
             "No replica of {{ $labels.job }} is ready; every request fails.",

@@ -10,8 +10,7 @@ from service.metric_families import (
     REQUEST_DURATION,
     STAGE_DURATION,
 )
-from service.observability.objectives import WORK
-from service.observability.promql import INSTANCE, has_risen, number, rate, select
+from service.observability.promql import INSTANCE, has_risen, number, rate, select, share
 from service.observability.rule import Alert, Recording, RuleFile, RuleGroup, Severity
 from service.observability.thresholds import Thresholds
 
@@ -20,20 +19,23 @@ BASELINE = "namespace_job:rancast_baseline_forecasts:ratio_rate15m"
 BUSY = "namespace_job_pod_instance:rancast_inference_busy:ratio_rate5m"
 RATE_LIMITED = "namespace_job:rancast_rate_limited_requests:ratio_rate15m"
 
+CALLS = 'route=~"/v[12]/.*|unmatched",route!~"/v2/health/.*"'
+"""Calls of the API; what is refused before the router, for its rate or its token, has no route."""
+
 
 def capacity_rules(thresholds: Thresholds) -> RuleFile:
     """Shares that tell of too much work, and the alerts on them."""
     forecasts = rate(FORECASTS.name, "15m")
-    asked = rate(select(REQUEST_DURATION, WORK, part="_count"), "15m")
+    calls = rate(select(REQUEST_DURATION, CALLS, part="_count"), "15m")
     degraded = rate(select(FORECASTS, 'rung!="full"'), "15m")
     baseline = rate(select(FORECASTS, 'rung="baseline"'), "15m")
     limited = rate(select(REJECTED, 'reason="rate_limited"'), "15m")
     inferring = select(STAGE_DURATION, 'stage="infer"', part="_sum")
     records = [
-        Recording(DEGRADED, f"{degraded}\n/ {forecasts}"),
-        Recording(BASELINE, f"{baseline}\n/ {forecasts}"),
+        Recording(DEGRADED, share(degraded, forecasts)),
+        Recording(BASELINE, share(baseline, forecasts)),
         Recording(BUSY, rate(inferring, "5m", INSTANCE)),
-        Recording(RATE_LIMITED, f"{limited}\n/ {asked}"),
+        Recording(RATE_LIMITED, share(limited, calls)),
     ]
     alerts = [
         Alert(

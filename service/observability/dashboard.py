@@ -17,11 +17,11 @@ from service.observability.panel import COLUMNS, DATASOURCE, Panel
 SCHEMA_VERSION = 39
 """Of Grafana 10.4; newer ones migrate it by themselves."""
 
-SELECTED = 'namespace=~"$namespace",job=~"$job",pod=~"$pod"'
-"""Matchers of the replicas that are looked at."""
+SELECTED_SERVICE = 'namespace="$namespace",job="$job"'
+"""Matchers of the service that is looked at, for recorded series of all its replicas together."""
 
-SELECTED_SERVICES = 'namespace=~"$namespace",job=~"$job"'
-"""Matchers of the services, for recorded series of all replicas together."""
+SELECTED = f'{SELECTED_SERVICE},pod=~"$pod"'
+"""Matchers of the replicas that are looked at."""
 
 INTERVAL = "$__rate_interval"
 
@@ -33,9 +33,9 @@ def chosen(family: Family, matchers: str = "", *, part: str = "") -> str:
 
 
 def recorded(name: str, matchers: str = "") -> str:
-    """A selector of a recorded series of the chosen services."""
+    """A selector of a recorded series of the chosen service."""
     others = f",{matchers}" if matchers else ""
-    return f"{name}{{{SELECTED_SERVICES}{others}}}"
+    return f"{name}{{{SELECTED_SERVICE}{others}}}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,21 +126,29 @@ def _variables() -> Iterator[dict[str, Any]]:
         "type": "datasource",
         "query": "prometheus",
     }
-    matchers = ""
-    for name in ("namespace", "job", "pod"):
-        query = f"label_values({READY.name}{{{matchers}}}, {name})"
-        yield {
-            "name": name,
-            "label": name.capitalize(),
-            "type": "query",
-            "datasource": DATASOURCE,
-            "query": {"query": query, "refId": name},
-            "includeAll": True,
-            "multi": True,
-            # Outside Kubernetes there is neither namespace nor pod: all has to match none as well.
-            "allValue": ".*",
-            "current": {"text": "All", "value": "$__all", "selected": True},
-            "refresh": 2,
-            "sort": 1,
-        }
-        matchers += f'{"," if matchers else ""}{name}=~"${name}"'
+    # One service at a time: sums and quantiles of two would be those of neither. Outside Kubernetes
+    # there is no namespace; the variable is empty then, and so matches series without one.
+    yield _variable("namespace", "")
+    yield _variable("job", 'namespace="$namespace"')
+    yield _variable("pod", SELECTED_SERVICE) | {
+        "includeAll": True,
+        "multi": True,
+        # Outside Kubernetes there is no pod either: all has to match none as well.
+        "allValue": ".*",
+        "current": {"text": "All", "value": "$__all", "selected": True},
+    }
+
+
+def _variable(name: str, matchers: str) -> dict[str, Any]:
+    query = f"label_values({READY.name}{{{matchers}}}, {name})"
+    return {
+        "name": name,
+        "label": name.capitalize(),
+        "type": "query",
+        "datasource": DATASOURCE,
+        "query": {"query": query, "refId": name},
+        "includeAll": False,
+        "multi": False,
+        "refresh": 2,
+        "sort": 1,
+    }

@@ -36,7 +36,7 @@ def forecasts_dashboard(thresholds: Thresholds) -> Dashboard:
         title="rancast / forecasts",
         description="Are the forecasts right, as sure as they should be, and do the data come?",
         rows=(
-            Row("Overview", _overview()),
+            Row("Overview", _overview(thresholds)),
             Row("Coverage", _coverage(thresholds)),
             Row("Accuracy", _accuracy()),
             Row("Data", _data(thresholds)),
@@ -46,17 +46,26 @@ def forecasts_dashboard(thresholds: Thresholds) -> Dashboard:
     )
 
 
-def _overview() -> tuple[Panel, ...]:
-    def stat(title: str, description: str, expression: str, unit: Unit = Unit.NUMBER) -> Panel:
-        query = Query(expression, "{{job}}")
-        return Panel(title, description, [query], unit, PanelKind.STAT, width=6, height=4)
+def _overview(thresholds: Thresholds) -> tuple[Panel, ...]:
+    def stat(
+        title: str,
+        description: str,
+        expression: str,
+        unit: Unit = Unit.NUMBER,
+        limits: tuple[float, float] | None = None,
+    ) -> Panel:
+        queries = [Query(expression, "{{job}}")]
+        return Panel(
+            title, description, queries, unit, PanelKind.STAT, width=6, height=4, limits=limits
+        )
 
     return (
         stat(
             "Age of the newest sample",
-            "Of the replica that is worst off.",
+            "Of the replica that is worst off; yellow is too old for a near-RT loop, red for any.",
             f"max by (job) ({chosen(DATA_AGE)})",
             Unit.SECONDS,
+            _ages(thresholds),
         ),
         stat("Cells", "Cells in all stores.", f"sum by (job) ({chosen(STORE_CELLS)})"),
         stat(
@@ -80,10 +89,10 @@ def _coverage(thresholds: Thresholds) -> tuple[Panel, ...]:
         Panel(
             "Coverage of a day",
             "Share of the observations between the outermost levels, for the rung full, by model "
-            "version and kind of KPI; the thin lines are what it should be.",
+            "version and kind of KPI; dashed lines are what it should be.",
             [
                 Query(recorded(COVERAGE), f"{_KIND} realised"),
-                Query(recorded(NOMINAL), f"{_KIND} nominal"),
+                Query(recorded(NOMINAL), f"{_KIND} nominal", dashed=True),
             ],
             Unit.SHARE,
             most=1,
@@ -130,14 +139,14 @@ def _accuracy() -> tuple[Panel, ...]:
         ),
         Panel(
             "WQL of a day by steps ahead",
-            "Of the rung full.",
-            [Query(_wql("model, version, horizon", 'rung="full"'), f"{_VERSION} {{{{horizon}}}}")],
+            "Of the rung full, by kind of KPI.",
+            [Query(_wql("horizon", 'rung="full"'), f"{_KIND} {{{{horizon}}}}")],
             Unit.SHARE,
         ),
         Panel(
             "WQL of a day by rung",
-            "What the lesser rungs cost in accuracy.",
-            [Query(_wql("model, version, rung"), f"{_VERSION} {{{{rung}}}}")],
+            "What the lesser rungs cost in accuracy, by kind of KPI.",
+            [Query(_wql("rung"), f"{_KIND} {{{{rung}}}}")],
             Unit.SHARE,
         ),
         Panel(
@@ -150,14 +159,13 @@ def _accuracy() -> tuple[Panel, ...]:
 
 
 def _data(thresholds: Thresholds) -> tuple[Panel, ...]:
-    limits = thresholds.near_rt_data_age_s, thresholds.non_rt_data_age_s
     return (
         Panel(
             "Age of the newest sample by replica",
             "The lines are the limits of near-RT and non-RT loops.",
             [Query(chosen(DATA_AGE), "{{pod}} {{instance}}")],
             Unit.SECONDS,
-            limits=limits,
+            limits=_ages(thresholds),
         ),
         Panel(
             "Observations by outcome",
@@ -169,8 +177,8 @@ def _data(thresholds: Thresholds) -> tuple[Panel, ...]:
             "Observations of an hour beside the day's median",
             "Far below the median, part of the network has fallen silent.",
             [
-                Query(recorded(ACCEPTED), "{{job}} last hour"),
-                Query(f"quantile_over_time(0.5, {recorded(ACCEPTED)}[1d])", "{{job}} median"),
+                Query(recorded(ACCEPTED), "last hour"),
+                Query(f"quantile_over_time(0.5, {recorded(ACCEPTED)}[1d])", "median", dashed=True),
             ],
             Unit.PER_SECOND,
         ),
@@ -215,6 +223,12 @@ def _scoring() -> tuple[Panel, ...]:
     )
 
 
+def _ages(thresholds: Thresholds) -> tuple[float, float]:
+    """From where on data are too old, in the order in which Grafana wants limits."""
+    near, far = sorted((thresholds.near_rt_data_age_s, thresholds.non_rt_data_age_s))
+    return near, far
+
+
 def _full(family: Family) -> str:
     return chosen(family, 'rung="full"')
 
@@ -223,9 +237,10 @@ def _rate(family: Family, labels: str) -> str:
     return f"sum by ({labels}) (rate({chosen(family)}[{INTERVAL}]))"
 
 
-def _wql(labels: str, matchers: str = "") -> str:
+def _wql(label: str, matchers: str = "") -> str:
+    """By one more label than kinds, whose losses have units of their own and make no sum."""
     loss, target = (
-        f"sum by ({labels}) (increase({chosen(family, matchers)}[1d]))"
+        f"sum by (model, version, kpi_kind, {label}) (increase({chosen(family, matchers)}[1d]))"
         for family in (QUANTILE_LOSS, ABSOLUTE_TARGET)
     )
     return f"{loss}\n/ ({target} > 0)"

@@ -11,14 +11,18 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from service.metric_families import BUDGET_USED, REJECTED, REQUEST_DURATION
-from service.observability.promql import number, rate, select
+from service.observability.promql import number, rate, seconds, select, share
 from service.observability.rule import Alert, Recording, RuleFile, RuleGroup, Severity
-from service.observability.thresholds import Thresholds
+from service.observability.thresholds import FASTEST_BURN, Thresholds
 
-WORK = 'route=~"/v[12]/.*"'
-"""Requests that ask for work; probes, scrapes and pages are none."""
+FORECAST_ROUTES = (
+    'route=~"/v1/forecast|/v1/timeseries/forecast|/v1/cells/.+/forecast|/v1/models/.+:predict'
+    '|/v2/models/.+/infer"'
+)
+"""Requests for forecasts, by any of the protocols. Whatever else is asked would hide that they are
+refused: probes come every few seconds, and each cell may report by itself."""
 
-UNANSWERED = 'reason=~"budget|full|not_ready|inference|storage|bug"'
+UNANSWERED = f'{FORECAST_ROUTES},reason=~"budget|full|not_ready|inference|bug"'
 """Errors that are the service's: no time, no room, or a failure."""
 
 
@@ -42,12 +46,11 @@ class BurnWindow:
 
 
 BURN_WINDOWS = (
-    BurnWindow("1h", "5m", 14.4, "2m", Severity.CRITICAL),
+    BurnWindow("1h", "5m", FASTEST_BURN, "2m", Severity.CRITICAL),
     BurnWindow("6h", "30m", 6, "5m", Severity.CRITICAL),
     BurnWindow("1d", "2h", 3, "30m", Severity.WARNING),
     BurnWindow("3d", "6h", 1, "1h", Severity.WARNING),
 )
-SECONDS = {"1h": 3600, "6h": 21600, "1d": 86400, "3d": 259200}
 WINDOWS = ("5m", "30m", "1h", "2h", "6h", "1d", "3d")
 
 
@@ -83,11 +86,10 @@ class Objective:
 
 
 def objectives(thresholds: Thresholds) -> tuple[Objective, Objective]:
-    """What is promised: that accepted requests are in time, and that requests are accepted."""
+    """What is promised: that accepted requests are in time, and that forecasts are not refused."""
     measured = rate(select(BUDGET_USED, part="_count"), "WINDOW")
     in_budget = rate(select(BUDGET_USED, 'le="1.0"', part="_bucket"), "WINDOW")
-    refused = rate(select(REJECTED, 'reason="budget"'), "WINDOW")
-    asked = rate(select(REQUEST_DURATION, WORK, part="_count"), "WINDOW")
+    asked = rate(select(REQUEST_DURATION, FORECAST_ROUTES, part="_count"), "WINDOW")
     in_time = Objective(
         name="in_time",
         alert="RancastInTimeBurn",
@@ -95,8 +97,7 @@ def objectives(thresholds: Thresholds) -> tuple[Objective, Objective]:
         summary="Forecasts come after their latency budget",
         failing="are late or get 504",
         errors=f"{measured}\n- {in_budget}",
-        # A request that is refused at the door has a budget too, and a quick answer.
-        requests=f"{measured}\n- ({refused} or {measured} * 0)",
+        requests=measured,
     )
     answered = Objective(
         name="answered",
@@ -104,7 +105,7 @@ def objectives(thresholds: Thresholds) -> tuple[Objective, Objective]:
         ratio=thresholds.answered_ratio,
         summary="Requests are refused for want of time or room, or fail",
         failing="are refused or fail",
-        errors=f"{rate(select(REJECTED, UNANSWERED), 'WINDOW')}\nor {asked} * 0",
+        errors=rate(select(REJECTED, UNANSWERED), "WINDOW"),
         requests=asked,
     )
     return in_time, answered
@@ -127,21 +128,21 @@ def _records(objective: Objective) -> Iterator[Recording]:
         )
         yield Recording(objective.requests_series(window), requests)
         yield Recording(
-            objective.ratio_series(window),
-            f"(\n{_indented(errors)}\n)\n/ ({objective.requests_series(window)} > 0)",
+            objective.ratio_series(window), share(errors, objective.requests_series(window))
         )
 
 
 def _alerts(objective: Objective, thresholds: Thresholds) -> Iterator[Alert]:
     spare = number(1 - objective.ratio)
     for window in BURN_WINDOWS:
+        ratio = objective.ratio_series(window.long)
         limit = f"({number(window.rate)} * {spare})"
         yield Alert(
             objective.alert,
-            f"{objective.ratio_series(window.long)} > {limit}\n"
+            f"{ratio} > {limit}\n"
             f"and {objective.ratio_series(window.short)} > {limit}\n"
-            f"and {objective.requests_series(window.long)} * {SECONDS[window.long]}"
-            f" >= {number(thresholds.least_requests)}",
+            f"and {ratio} * {objective.requests_series(window.long)} * {seconds(window.long)}"
+            f" >= {number(thresholds.least_failures)}",
             window.severity,
             objective.summary,
             f"{{{{ $value | humanizePercentage }}}} of the requests to {{{{ $labels.job }}}} "
@@ -151,7 +152,3 @@ def _alerts(objective: Objective, thresholds: Thresholds) -> Iterator[Alert]:
             window.holds,
             {"long_window": window.long},
         )
-
-
-def _indented(text: str) -> str:
-    return "\n".join(f"  {line}" for line in text.splitlines())

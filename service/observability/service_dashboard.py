@@ -23,22 +23,22 @@ from service.metric_families import (
     STORE_BYTES,
     Family,
 )
-from service.observability.capacity import BUSY, DEGRADED
+from service.observability.capacity import BUSY, CALLS, DEGRADED
 from service.observability.dashboard import (
     INTERVAL,
     SELECTED,
-    SELECTED_SERVICES,
+    SELECTED_SERVICE,
     Dashboard,
     Row,
     chosen,
     recorded,
 )
-from service.observability.objectives import WORK, objectives
+from service.observability.objectives import objectives
 from service.observability.panel import Panel, PanelKind, Query, Unit
 from service.observability.promql import INSTANCE, names, number
 from service.observability.thresholds import Thresholds
 
-_WORK = chosen(REQUEST_DURATION, WORK, part="_count")
+_CALLS = chosen(REQUEST_DURATION, CALLS, part="_count")
 
 
 def service_dashboard(thresholds: Thresholds) -> Dashboard:
@@ -78,12 +78,14 @@ def _overview(thresholds: Thresholds) -> tuple[Panel, ...]:
     shares = [
         Panel(
             title,
-            f"Share over the last hour; the objective is {number(100 * each.ratio)} %.",
+            f"Share over the last hour; the objective is {number(100 * each.ratio)} %. Red where "
+            "what it leaves is spent over 6 times too fast.",
             [Query(f"1 - {recorded(each.ratio_series('1h'))}", "{{job}}")],
             Unit.SHARE,
             PanelKind.STAT,
             width=4,
-            height=4,
+            height=5,
+            floors=(each.ratio, 1 - 6 * (1 - each.ratio)),
             most=1,
         )
         for title, each in (("In time", in_time), ("Answered", answered))
@@ -95,16 +97,17 @@ def _overview(thresholds: Thresholds) -> tuple[Panel, ...]:
             [Query(f"sum by (job) ({chosen(READY)})", "{{job}}")],
             kind=PanelKind.STAT,
             width=4,
-            height=4,
+            height=5,
+            floors=(1, 0.5),
         ),
         Panel(
             "Requests",
-            "Requests for work a second; probes and pages are not counted.",
-            [Query(f"sum by (job) (rate({_WORK}[{INTERVAL}]))", "{{job}}")],
+            "Calls of the API a second; probes and pages are not counted.",
+            [Query(f"sum by (job) (rate({_CALLS}[{INTERVAL}]))", "{{job}}")],
             Unit.PER_SECOND,
             PanelKind.STAT,
             width=4,
-            height=4,
+            height=5,
         ),
         *shares,
         Panel(
@@ -112,12 +115,13 @@ def _overview(thresholds: Thresholds) -> tuple[Panel, ...]:
             "Alerts of rancast that fire; docs/monitoring.md says what to do.",
             [
                 Query(
-                    "count by (alertname, severity, job) "
-                    f'(ALERTS{{alertname=~"Rancast.+",alertstate="firing",{SELECTED_SERVICES}}})'
+                    "count by (severity, alertname) "
+                    f'(ALERTS{{alertname=~"Rancast.+",alertstate="firing",{SELECTED_SERVICE}}})'
                 )
             ],
             kind=PanelKind.TABLE,
-            height=4,
+            height=5,
+            number_title="Firing",
         ),
     )
 
@@ -126,7 +130,7 @@ def _budget(thresholds: Thresholds) -> tuple[Panel, ...]:
     burn = [
         Query(
             f"{recorded(each.ratio_series(window))} / {number(1 - each.ratio)}",
-            f"{each.name.replace('_', ' ')}, {window} {{{{job}}}}",
+            f"{each.name.replace('_', ' ')}, {window}",
         )
         for each in objectives(thresholds)
         for window in ("1h", "6h")
@@ -134,7 +138,7 @@ def _budget(thresholds: Thresholds) -> tuple[Panel, ...]:
     return (
         Panel(
             "Share of the budget used",
-            "Of all requests with a latency budget; above 1 a request was late.",
+            "Of all requests that were accepted; above 1 a request was late.",
             [
                 Query(_quantile(level, BUDGET_USED), f"p{level * 100:g}")
                 for level in (0.5, 0.95, 0.99)
@@ -144,7 +148,7 @@ def _budget(thresholds: Thresholds) -> tuple[Panel, ...]:
         ),
         Panel(
             "Distribution of the share used",
-            "Requests a second by the share of their budget that they used.",
+            "Accepted requests a second by the share of their budget that they used.",
             [Query(_per_second(BUDGET_USED, "le", part="_bucket"), "{{le}}")],
             Unit.SHARE,
             PanelKind.HEATMAP,
@@ -171,8 +175,8 @@ def _budget(thresholds: Thresholds) -> tuple[Panel, ...]:
         ),
         Panel(
             "Requests by route",
-            "Requests for work a second.",
-            [Query(f"sum by (route) (rate({_WORK}[{INTERVAL}]))", "{{route}}")],
+            "Calls of the API a second; unmatched are refused before a route is looked for.",
+            [Query(f"sum by (route) (rate({_CALLS}[{INTERVAL}]))", "{{route}}")],
             Unit.PER_SECOND,
             stacked=True,
         ),
@@ -313,6 +317,7 @@ def _process() -> tuple[Panel, ...]:
             [Query(f"count by (name, version, digest) ({chosen(MODEL_INFO)})")],
             kind=PanelKind.TABLE,
             width=12,
+            number_title="Replicas",
         ),
         Panel(
             "How models are run",
@@ -325,6 +330,7 @@ def _process() -> tuple[Panel, ...]:
             ],
             kind=PanelKind.TABLE,
             width=12,
+            number_title="Replicas",
         ),
         Panel(
             "Who answers requests that name no model",

@@ -10,6 +10,16 @@ from dataclasses import dataclass, fields, replace
 
 from service.errors import ServiceError
 
+FASTEST_BURN = 14.4
+"""Largest burn rate that an alert waits for; an objective has to leave room for it."""
+
+_OBJECTIVES = ("in_time_ratio", "answered_ratio")
+# Shares of a whole; the time in the model may be more, where there are several threads.
+_SHARES = (
+    *("arrivals_ratio", "refused_observations_ratio", "degraded_ratio", "baseline_ratio"),
+    *("rate_limited_ratio", "coverage_difference", "canary_coverage_difference"),
+)
+
 
 class ThresholdError(ServiceError):
     """A threshold that does not exist, or a value that it cannot have."""
@@ -21,8 +31,9 @@ class Thresholds:
 
     Attributes:
         in_time_ratio: Objective: share of the accepted requests that are in time.
-        answered_ratio: Objective: share of the requests that are not refused and do not fail.
-        least_requests: Requests in a burn rate's long window below which it says nothing.
+        answered_ratio: Objective: share of the asked forecasts that are not refused and do not
+            fail.
+        least_failures: Failed requests in a burn rate's long window below which it says nothing.
         near_rt_data_age_s: Age of the newest sample in a near-RT loop.
         non_rt_data_age_s: The same in a non-RT loop: three periods of 15 minutes.
         arrivals_ratio: Observations of an hour as a share of the day's median hour.
@@ -40,7 +51,7 @@ class Thresholds:
 
     in_time_ratio: float = 0.995
     answered_ratio: float = 0.99
-    least_requests: float = 100
+    least_failures: float = 5
     near_rt_data_age_s: float = 120
     non_rt_data_age_s: float = 2700
     arrivals_ratio: float = 0.5
@@ -60,11 +71,23 @@ class Thresholds:
             value = getattr(self, field.name)
             if not 0 < value < float("inf"):
                 raise ThresholdError(f"{field.name}: expected a number over 0, got {value:g}")
-        for name in ("in_time_ratio", "answered_ratio"):
+        for name in _OBJECTIVES:
+            ratio = getattr(self, name)
+            if ratio >= 1:
+                raise ThresholdError(
+                    f"{name}: expected a share below 1, got {ratio:g}; an objective of 1 leaves no "
+                    "error to spend"
+                )
+            if FASTEST_BURN * (1 - ratio) >= 1:
+                raise ThresholdError(
+                    f"{name}: expected more than {1 - 1 / FASTEST_BURN:.4f}, got {ratio:g}; its "
+                    f"errors cannot be spent {FASTEST_BURN:g} times as fast as they may, which an "
+                    "alert waits for"
+                )
+        for name in _SHARES:
             if getattr(self, name) >= 1:
                 raise ThresholdError(
-                    f"{name}: expected a share below 1, got {getattr(self, name):g}; an objective "
-                    "of 1 leaves no error to spend"
+                    f"{name}: expected a share below 1 (0.05 for 5 %), got {getattr(self, name):g}"
                 )
 
     def changed(self, statements: Iterable[str]) -> Thresholds:

@@ -6,6 +6,7 @@ from service.observability.arrivals import ACCEPTED, REFUSED
 from tests.monitoring.rule_case import (
     POD_LABELS,
     SERVICE_LABELS,
+    WATCHED,
     Case,
     Firing,
     Recorded,
@@ -60,6 +61,13 @@ ARRIVALS: tuple[Case, ...] = (
             '{namespace="ran", job="rancast", outcome="rejected"}': 0.1,
         },
     ),
+    Recorded(REFUSED, "nothing came, which is no share", [arriving("expired", "7x90")], "80m", {}),
+    Silent(
+        "RancastDataStale",
+        "two minutes, all the while",
+        [series("rancast_data_age_seconds", "120x100"), aging("near-rt")[1]],
+        "60m",
+    ),
     Firing(
         "RancastDataStale",
         "ten minutes in a near-RT loop",
@@ -89,6 +97,31 @@ ARRIVALS: tuple[Case, ...] = (
         "nothing is stored, histories come with the requests",
         aging("near-rt")[1:],
         "60m",
+    ),
+    Firing(
+        "RancastDataAhead",
+        "a source is an hour ahead",
+        [series("rancast_data_age_seconds", "0x30")],
+        "20m",
+        [
+            Told(
+                {**POD_LABELS, "severity": "warning"},
+                "The newest sample of 10.0.0.1:8080 of rancast ends in the future: a clock or an "
+                "offset is wrong, and data that are too old do not show meanwhile.",
+            )
+        ],
+    ),
+    Silent(
+        "RancastDataAhead",
+        "samples come every second",
+        [series("rancast_data_age_seconds", "0.3x10 0 0.2x60")],
+        "60m",
+    ),
+    Silent(
+        "RancastDataAhead",
+        "the clock was set back by some minutes",
+        [series("rancast_data_age_seconds", "60x10 0x10 0+60x30")],
+        "30m",
     ),
     Firing(
         "RancastSourceSilent",
@@ -165,8 +198,12 @@ ARRIVALS: tuple[Case, ...] = (
     Firing(
         "RancastFilesFailing",
         "the first file is half written",
-        [series(FILES, "_x5 1x60", 'result="failed"'), series(FILES, "0+4x60", 'result="ok"')],
-        "8m",
+        [
+            WATCHED,
+            series(FILES, "_x65 1x60", 'result="failed"'),
+            series(FILES, "0+4x120", 'result="ok"'),
+        ],
+        "68m",
         [
             Told(
                 {**POD_LABELS, "severity": "warning"},

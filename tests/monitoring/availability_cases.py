@@ -6,6 +6,7 @@ from tests.monitoring.rule_case import (
     POD_LABELS,
     SERVICE_LABELS,
     TARGET,
+    WATCHED,
     Case,
     Firing,
     Silent,
@@ -55,6 +56,23 @@ AVAILABILITY: tuple[Case, ...] = (
         [series("up", "1x5 0x200"), series("rancast_ready", "1x5 _x200")],
         "3h",
         [NONE_READY],
+    ),
+    Firing(
+        "RancastUnavailable",
+        "a new pod took the old one's place hours ago, and never came up",
+        [
+            series("up", "1x5 _x200"),
+            series("rancast_ready", "1x5 _x200"),
+            series("up", "_x5 0x200", target=OTHER_POD),
+        ],
+        "3h",
+        [NONE_READY],
+    ),
+    Silent(
+        "RancastUnavailable",
+        "what is down is another service",
+        [series("up", "0x200", target=STRANGER), series("rancast_ready", "1x5 _x200")],
+        "3h",
     ),
     Silent(
         "RancastUnavailable",
@@ -163,9 +181,29 @@ AVAILABILITY: tuple[Case, ...] = (
     Firing(
         "RancastInternalErrors",
         "the counter appears with its first error",
-        [series(ERRORS, "_x10 1x20", 'reason="bug"')],
-        "12m",
+        [WATCHED, series(ERRORS, "_x20 1x20", 'reason="bug"')],
+        "22m",
         [BUG],
+    ),
+    Firing(
+        "RancastInternalErrors",
+        "a new process had its first error before it was ever scraped",
+        [
+            series(ERRORS, "_x20 1x20", 'reason="bug"'),
+            series("process_start_time_seconds", "_x20 1200x20"),
+        ],
+        "22m",
+        [BUG],
+    ),
+    Silent(
+        "RancastInternalErrors",
+        "Prometheus was away, and the errors are long ago",
+        [
+            series(ERRORS, "5x5 _x15 5x30", 'reason="bug"'),
+            series("rancast_ready", "1x5 _x15 1x30"),
+            series("process_start_time_seconds", "0x5 _x15 0x30"),
+        ],
+        "32m",
     ),
     Firing(
         "RancastInternalErrors",
@@ -177,7 +215,7 @@ AVAILABILITY: tuple[Case, ...] = (
     Silent(
         "RancastInternalErrors",
         "the errors are long ago",
-        [series(ERRORS, "_x10 1x50", 'reason="bug"')],
+        [WATCHED, series(ERRORS, "_x10 1x50", 'reason="bug"')],
         "40m",
     ),
     Silent(
@@ -189,14 +227,14 @@ AVAILABILITY: tuple[Case, ...] = (
     Firing(
         "RancastJournalFailing",
         "the disk is full",
-        [series(ERRORS, "_x10 1+5x20", 'reason="storage"')],
-        "20m",
+        [WATCHED, series(ERRORS, "_x20 1x20", 'reason="storage"')],
+        "22m",
         [STORAGE],
     ),
     Silent(
         "RancastJournalFailing",
         "there is room again",
-        [series(ERRORS, "_x10 1+5x20 101x40", 'reason="storage"')],
+        [WATCHED, series(ERRORS, "_x10 1+5x20 101x40", 'reason="storage"')],
         "50m",
     ),
 )

@@ -6,6 +6,7 @@ from service.observability.capacity import BASELINE, BUSY, DEGRADED, RATE_LIMITE
 from tests.monitoring.rule_case import (
     POD_LABELS,
     SERVICE_LABELS,
+    WATCHED,
     Case,
     Firing,
     Recorded,
@@ -38,16 +39,28 @@ def inferring(seconds: int) -> list[Series]:
 
 
 def limited(number: int) -> list[Series]:
-    """A hundred requests a minute, of which so many are beyond their client's limit."""
+    """A hundred calls a minute, of which so many are beyond their client's limit."""
+    routes = {"/v1/forecast": 100 - number, "unmatched": number, "/v2/health/ready": 500}
     return [
-        series("rancast_request_duration_seconds_count", "0+100x60", 'route="/v1/forecast"'),
-        series("rancast_requests_rejected_total", f"0+{number}x60", 'reason="rate_limited"'),
-        series("rancast_requests_rejected_total", "0+50x60", 'reason="budget"'),
+        *(
+            series("rancast_request_duration_seconds_count", f"0+{each}x60", f'route="{route}"')
+            for route, each in routes.items()
+        ),
+        rejected("unmatched", "rate_limited", number),
+        rejected("/v1/forecast", "budget", 50),
     ]
+
+
+def rejected(route: str, reason: str, number: int) -> Series:
+    """So many errors a minute."""
+    labels = f'route="{route}",reason="{reason}"'
+    return series("rancast_requests_rejected_total", f"0+{number}x60", labels)
 
 
 CAPACITY: tuple[Case, ...] = (
     Recorded(DEGRADED, "half are", forecasts(20, 15, 5), "40m", {SERVICE: 0.5}),
+    Recorded(DEGRADED, "none ever was", forecasts(20, 15, 5)[:1], "40m", {SERVICE: 0}),
+    Recorded(DEGRADED, "nobody asks, which is no share", forecasts(0, 0, 0), "40m", {}),
     Recorded(BASELINE, "an eighth is", forecasts(20, 15, 5), "40m", {SERVICE: 0.125}),
     Recorded(
         BUSY,
@@ -57,6 +70,7 @@ CAPACITY: tuple[Case, ...] = (
         {'{namespace="ran", job="rancast", pod="rancast-0", instance="10.0.0.1:8080"}': 0.75},
     ),
     Recorded(RATE_LIMITED, "one in ten", limited(10), "40m", {SERVICE: 0.1}),
+    Recorded(RATE_LIMITED, "nine in ten, which is no 900 %", limited(90), "40m", {SERVICE: 0.9}),
     Firing(
         "RancastForecastsDegraded",
         "a third is of the short rung",
@@ -71,6 +85,7 @@ CAPACITY: tuple[Case, ...] = (
         ],
     ),
     Silent("RancastForecastsDegraded", "a tenth is", forecasts(90, 10, 0), "40m"),
+    Silent("RancastForecastsDegraded", "a fifth is, and no more", forecasts(32, 8, 0), "40m"),
     Silent(
         "RancastForecastsDegraded",
         "it has only begun",
@@ -124,8 +139,8 @@ CAPACITY: tuple[Case, ...] = (
     Firing(
         "RancastConnectionsFull",
         "there are more than it may have",
-        [series(CLOSED, "_x5 1x20", 'reason="full"')],
-        "8m",
+        [WATCHED, series(CLOSED, "_x20 1x20", 'reason="full"')],
+        "23m",
         [
             Told(
                 {**POD_LABELS, "severity": "warning"},
@@ -137,14 +152,14 @@ CAPACITY: tuple[Case, ...] = (
     Silent(
         "RancastConnectionsFull",
         "a client was slow",
-        [series(CLOSED, "_x5 1x20", 'reason="slow"')],
-        "8m",
+        [WATCHED, series(CLOSED, "_x20 1x20", 'reason="slow"')],
+        "23m",
     ),
     Firing(
         "RancastLogLinesDropped",
         "nobody reads",
-        [series("rancast_log_lines_dropped_total", "_x5 9+3x20", 'log="access"')],
-        "8m",
+        [WATCHED, series("rancast_log_lines_dropped_total", "_x20 9x20", 'log="access"')],
+        "23m",
         [
             Told(
                 {**POD_LABELS, "log": "access", "severity": "info"},

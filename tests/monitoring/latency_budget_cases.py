@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from service.observability.objectives import BURN_WINDOWS, WINDOWS, objectives
 from service.observability.thresholds import Thresholds
 from tests.monitoring.rule_case import (
+    POD,
     SERVICE_LABELS,
     Case,
     Firing,
@@ -23,25 +24,28 @@ from tests.monitoring.rule_case import (
 
 ROUTE = 'route="/v1/forecast",profile="near-rt"'
 USED = "rancast_latency_budget_used_ratio"
+OTHER_POD = POD.replace("rancast-0", "rancast-1").replace("10.0.0.1", "10.0.0.2")
+OTHER_SERVICE = POD.replace("rancast", "other").replace("10.0.0.1", "10.0.0.3")
 IN_TIME, ANSWERED = objectives(Thresholds())
 STEP_MINUTES = {"5m": 1, "30m": 6, "1h": 12, "2h": 24, "6h": 72, "1d": 288, "3d": 864}
 
 
-def budgeted(all_: str, in_time: str) -> list[Series]:
-    """Requests with a budget, and those of them that were in time."""
+def budgeted(all_: str, in_time: str, target: str = POD) -> list[Series]:
+    """Accepted requests with a budget, and those of them that were in time."""
     return [
-        series(f"{USED}_count", all_, ROUTE),
-        series(f"{USED}_bucket", in_time, f'{ROUTE},le="1.0"'),
+        series(f"{USED}_count", all_, ROUTE, target),
+        series(f"{USED}_bucket", in_time, f'{ROUTE},le="1.0"', target),
     ]
 
 
-def rejected(reason: str, values: str) -> Series:
-    return series("rancast_requests_rejected_total", values, f'reason="{reason}"')
+def rejected(reason: str, values: str, route: str = "/v1/forecast", target: str = POD) -> Series:
+    labels = f'route="{route}",reason="{reason}"'
+    return series("rancast_requests_rejected_total", values, labels, target)
 
 
-def requests(values: str, route: str = "/v1/forecast") -> Series:
+def requests(values: str, route: str = "/v1/forecast", target: str = POD) -> Series:
     labels = f'route="{route}",profile="near-rt"'
-    return series("rancast_request_duration_seconds_count", values, labels)
+    return series("rancast_request_duration_seconds_count", values, labels, target)
 
 
 def late(share: str, *windows: str) -> list[Told]:
@@ -75,21 +79,24 @@ def recorded() -> Iterator[Case]:
             rejected("budget", grows(0.5)),
             rejected("full", grows(0.1)),
             rejected("invalid", grows(0.1)),
-            requests(grows(2)),
-            requests(grows(9), "/metrics"),
+            rejected("full", grows(5), "/v1/observations"),
+            requests(grows(1.5)),
+            requests(grows(0.5), "/v2/models/{model}/versions/{version}/infer"),
+            requests(grows(9), "/v2/health/ready"),
+            requests(grows(9), "/v1/observations"),
         ]
         others = {
-            IN_TIME.ratio_series(window): {labels: 0.1},
+            IN_TIME.ratio_series(window): {labels: 0.05},
             ANSWERED.requests_series(window): {labels: 2.0},
             ANSWERED.ratio_series(window): {labels: 0.3},
         }
-        # One a second, of which half are refused at the door; 0.05 a second are late.
+        # One a second is accepted, 0.05 a second are late; two a second are asked for.
         yield Recorded(
             IN_TIME.requests_series(window),
             "a steady load",
             given,
             f"{10 * minutes}m",
-            {labels: 0.5},
+            {labels: 1.0},
             f"{minutes}m",
             others,
         )
@@ -160,8 +167,8 @@ LATENCY_BUDGET: tuple[Case, ...] = (
     ),
     Firing(
         "RancastInTimeBurn",
-        "refusals, which are quick, hide nothing: 1 in 10 accepted ones is late",
-        [*budgeted("0+60x100", "0+59x100"), rejected("budget", "0+50x100")],
+        "many refusals hide nothing: 1 in 10 accepted ones is late",
+        [*budgeted("0+60x100", "0+54x100"), rejected("budget", "0+500x100")],
         "20m",
         late("10%", "1h", "6h"),
     ),
@@ -181,22 +188,69 @@ LATENCY_BUDGET: tuple[Case, ...] = (
     ),
     Silent(
         "RancastInTimeBurn",
-        "too few requests to say anything",
-        budgeted("0+5x16", "0x16"),
-        "70m",
+        "one of 144 requests in three days was late, which is no trend",
+        budgeted("0+2x100", "0+2x90 181+2x9"),
+        "94h",
+        "1h",
+    ),
+    Silent(
+        "RancastInTimeBurn",
+        "all are late, and there were only four",
+        budgeted("0+1x4 4x30", "0x34"),
+        "300m",
+        "15m",
+    ),
+    Firing(
+        "RancastInTimeBurn",
+        "a loop that asks every quarter of an hour gets every answer too late",
+        budgeted("0+1x24", "0x24"),
+        "300m",
+        late("100%", "6h", "1d", "3d"),
+        "15m",
+    ),
+    Silent(
+        "RancastInTimeBurn",
+        "a replica was replaced, and its counters begin anew",
+        [
+            *budgeted("0+5000x40 _x40", "0+5000x40 _x40"),
+            *budgeted("_x40 0+5000x40", "_x40 0+5000x40", OTHER_POD),
+        ],
+        "390m",
         "5m",
+    ),
+    Firing(
+        "RancastInTimeBurn",
+        "the process starts again and again, and 1 in 10 is late all the while",
+        budgeted("0+600x10 0+600x10 0+600x10", "0+540x10 0+540x10 0+540x10"),
+        "30m",
+        late("10%", "1h", "6h"),
+    ),
+    Firing(
+        "RancastInTimeBurn",
+        "one of two services is late",
+        [
+            *budgeted("0+60x100", "0+54x100"),
+            *budgeted("0+6000x100", "0+6000x100", OTHER_SERVICE),
+        ],
+        "20m",
+        late("10%", "1h", "6h"),
     ),
     Silent(
         "RancastInTimeBurn",
         "what is refused at the door is not late",
-        [*budgeted("0+300x20", "0+300x20"), rejected("budget", "0+275x20")],
+        [*budgeted("0+25x20", "0+25x20"), rejected("budget", "0+275x20")],
         "90m",
         "5m",
     ),
     Firing(
         "RancastAnsweredBurn",
-        "every third request is refused, which the many probes do not hide",
-        [requests("0+300x20"), requests("0+900x20", "/healthz"), rejected("budget", "0+100x20")],
+        "every third request is refused, which neither probes nor observations hide",
+        [
+            requests("0+300x20"),
+            requests("0+9000x20", "/v2/health/ready"),
+            requests("0+9000x20", "/v1/observations"),
+            rejected("budget", "0+100x20"),
+        ],
         "90m",
         refused("33.33%", "1h", "6h", "1d", "3d"),
         "5m",
@@ -210,9 +264,28 @@ LATENCY_BUDGET: tuple[Case, ...] = (
     ),
     Silent(
         "RancastAnsweredBurn",
-        "too few requests to say anything",
-        [requests("0+5x16"), rejected("budget", "0+5x16")],
-        "70m",
+        "all were refused, and there were only four",
+        [requests("0+1x4 4x30"), rejected("budget", "0+1x4 4x30")],
+        "300m",
+        "15m",
+    ),
+    Silent(
+        "RancastAnsweredBurn",
+        "observations are refused, which other alerts tell of",
+        [requests("0+300x20"), rejected("full", "0+300x20", "/v1/observations")],
+        "90m",
+        "5m",
+    ),
+    Firing(
+        "RancastAnsweredBurn",
+        "one of two services refuses every third request",
+        [
+            requests("0+300x20"),
+            rejected("budget", "0+100x20"),
+            requests("0+30000x20", target=OTHER_SERVICE),
+        ],
+        "90m",
+        refused("33.33%", "1h", "6h", "1d", "3d"),
         "5m",
     ),
     Silent(

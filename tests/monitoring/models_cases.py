@@ -2,17 +2,26 @@
 
 from __future__ import annotations
 
-from tests.monitoring.rule_case import POD_LABELS, Case, Firing, Series, Silent, Told, series
+from tests.monitoring.rule_case import (
+    POD_LABELS,
+    WATCHED,
+    Case,
+    Firing,
+    Series,
+    Silent,
+    Told,
+    series,
+)
 
 WARNING = {**POD_LABELS, "severity": "warning"}
 
 
-def reloads(kind: str, result: str, values: str = "_x5 1x60") -> list[Series]:
-    return [series("rancast_reloads_total", values, f'kind="{kind}",result="{result}"')]
+def reloads(kind: str, result: str, values: str = "_x65 1x60") -> list[Series]:
+    return [WATCHED, series("rancast_reloads_total", values, f'kind="{kind}",result="{result}"')]
 
 
 def compilations(result: str) -> list[Series]:
-    return [series("rancast_compilations_total", "_x5 1x60", f'result="{result}"')]
+    return [WATCHED, series("rancast_compilations_total", "_x65 1x60", f'result="{result}"')]
 
 
 def run_by(path: str) -> list[Series]:
@@ -25,7 +34,7 @@ MODELS: tuple[Case, ...] = (
         "RancastModelRefused",
         "a checkpoint is half a file",
         reloads("models", "failed"),
-        "8m",
+        "68m",
         [
             Told(
                 WARNING,
@@ -34,13 +43,13 @@ MODELS: tuple[Case, ...] = (
             )
         ],
     ),
-    Silent("RancastModelRefused", "it was loaded", reloads("models", "ok"), "8m"),
-    Silent("RancastModelRefused", "the tokens were", reloads("tokens", "failed"), "8m"),
+    Silent("RancastModelRefused", "it was loaded", reloads("models", "ok"), "68m"),
+    Silent("RancastModelRefused", "the tokens were", reloads("tokens", "failed"), "68m"),
     Firing(
         "RancastReloadFailed",
         "the token file has a bad line",
         reloads("tokens", "failed"),
-        "8m",
+        "68m",
         [
             Told(
                 {**WARNING, "kind": "tokens"},
@@ -49,8 +58,8 @@ MODELS: tuple[Case, ...] = (
             )
         ],
     ),
-    Silent("RancastReloadFailed", "a model was refused", reloads("models", "failed"), "8m"),
-    Silent("RancastReloadFailed", "it was mended", reloads("tokens", "failed", "1x99"), "70m"),
+    Silent("RancastReloadFailed", "a model was refused", reloads("models", "failed"), "68m"),
+    Silent("RancastReloadFailed", "it was mended", reloads("tokens", "failed", "1x150"), "130m"),
     Firing(
         "RancastCompiledCodeMissing",
         "half an hour after the start it still runs as it is",
@@ -75,7 +84,7 @@ MODELS: tuple[Case, ...] = (
         "RancastCompilationFailed",
         "the compiler was killed",
         compilations("failed"),
-        "8m",
+        "68m",
         [
             Told(
                 WARNING,
@@ -84,5 +93,5 @@ MODELS: tuple[Case, ...] = (
             )
         ],
     ),
-    Silent("RancastCompilationFailed", "there is no compiler", compilations("unavailable"), "8m"),
+    Silent("RancastCompilationFailed", "there is no compiler", compilations("unavailable"), "68m"),
 )

@@ -36,6 +36,10 @@ def series(name: str, values: str, labels: str = "", target: str = POD) -> Serie
     return f"{name}{{{parts}}}", values
 
 
+WATCHED = series("rancast_ready", "1x200")
+"""A replica that Prometheus has scraped all the while."""
+
+
 @dataclass(frozen=True)
 class Told:
     """One firing alert: its labels, the severity among them, and what it says."""

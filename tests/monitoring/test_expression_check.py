@@ -74,7 +74,7 @@ def test_what_would_be_empty_for_ever_is_refused(small, expression, complaint):
 
 def test_the_registry_of_the_application_is_seen_whole(exported):
     assert exported.labels["rancast_ready"] == TARGET
-    assert exported.labels["rancast_requests_rejected_total"] == TARGET | {"reason"}
+    assert exported.labels["rancast_requests_rejected_total"] == TARGET | {"route", "reason"}
     assert exported.labels["rancast_realised_wql"] >= {"kpi_kind", "horizon", "levels"}
     assert exported.labels["rancast_data_age_seconds"] == TARGET
     assert "1.0" in exported.buckets["rancast_latency_budget_used_ratio_bucket"]

@@ -8,13 +8,17 @@ from pathlib import Path
 
 import pytest
 
+from service.app import create_app
+from service.budget import BUDGET_HEADER
 from service.metric_families import FAMILIES
 from service.observability.artefacts import dashboards, rule_files
+from service.observability.objectives import FORECAST_ROUTES
 from service.observability.panel import Query
 from service.observability.rule import Alert, Recording
 from service.observability.thresholds import Thresholds
 from service.realised.exposition import ACCURACY_FAMILIES
-from tests.monitoring.conftest import rules
+from service.settings import Settings
+from tests.monitoring.conftest import clean_settings, rules
 from tests.monitoring.series import TARGET
 
 REPOSITORY = Path(__file__).resolve().parents[2]
@@ -82,6 +86,19 @@ def test_the_variables_of_a_dashboard_are_labels_that_are_there(checker):
             assert found[2] in checker.labels(found[1])
 
 
+def test_the_objectives_look_at_every_route_that_has_a_budget_and_at_no_other():
+    paths = create_app(clean_settings()).openapi()["paths"]
+    budgeted = {
+        path
+        for path, item in paths.items()
+        for operation in item.values()
+        if any(each["name"] == BUDGET_HEADER for each in operation.get("parameters", ()))
+    }
+    pattern = FORECAST_ROUTES.removeprefix('route=~"').removesuffix('"')
+    assert len(budgeted) > 4
+    assert {path for path in paths if re.fullmatch(pattern, path)} == budgeted
+
+
 def test_every_family_is_looked_at_somewhere():
     text = " ".join(
         [rule.expression for rule in rules()] + [query.expression for _, query in queries()]
@@ -135,6 +152,25 @@ def test_the_runbook_lists_every_threshold_with_its_value():
     thresholds = Thresholds()
     stated = {name: f"{getattr(thresholds, name):g}" for name in thresholds.__slots__}
     assert rows == stated
+
+
+def test_the_runbook_names_panels_that_there_are():
+    text = RUNBOOK.read_text(encoding="utf-8").partition("## Runbook")[2]
+    titles = {
+        panel.title
+        for board in dashboards(Thresholds())
+        for row in board.rows
+        for panel in row.panels
+    }
+    named = set(re.findall(r"(?<![*\w])\*([A-Z][^*\n]+)\*(?!\*)", text))
+    assert len(named) > 8
+    assert [each for each in named if not any(title.startswith(each) for title in titles)] == []
+
+
+def test_the_runbook_names_settings_that_there_are():
+    named = set(re.findall(r"`RANCAST_(\w+?)[=`]", RUNBOOK.read_text(encoding="utf-8")))
+    assert named
+    assert {each.lower() for each in named} <= set(Settings.model_fields)
 
 
 def test_rules_of_one_file_stand_after_those_that_they_need():

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import json
+import re
 from collections.abc import Iterator
 from itertools import pairwise
 from typing import Any
@@ -92,7 +93,68 @@ def test_the_first_variable_is_the_data_source_and_the_others_choose_replicas(bo
     first, *others = board.document()["templating"]["list"]
     assert (first["name"], first["type"]) == ("datasource", "datasource")
     assert [each["name"] for each in others] == ["namespace", "job", "pod"]
-    assert all(each["allValue"] == ".*" and each["multi"] for each in others)
+    # Figures of two services in one sum would be those of neither.
+    *service, pod = others
+    assert not any(each["multi"] or each["includeAll"] for each in service)
+    assert (pod["multi"], pod["includeAll"], pod["allValue"]) == (True, True, ".*")
+
+
+@pytest.mark.parametrize("board", BOARDS, ids=lambda board: board.uid)
+def test_every_query_is_of_the_chosen_service_alone(board):
+    for panel in board.document()["panels"]:
+        for target in panel.get("targets", ()):
+            selectors = re.findall(r"\{([^{}]*=[^{}]*)\}", target["expr"])
+            assert selectors
+            assert all('namespace="$namespace",job="$job"' in each for each in selectors)
+
+
+@pytest.mark.parametrize("board", BOARDS, ids=lambda board: board.uid)
+def test_a_figure_is_coloured_by_limits_of_ours_and_not_by_those_that_grafana_makes_up(board):
+    stats = [each for each in board.document()["panels"] if each["type"] == "stat"]
+    assert stats
+    for each in stats:
+        steps = each["fieldConfig"]["defaults"]["thresholds"]["steps"]
+        values = [step["value"] for step in steps]
+        assert values[0] is None
+        assert values[1:] == sorted(values[1:])
+        # Without steps Grafana shows 81 cells in red.
+        assert len(steps) == 3 or steps[0]["color"] == "text"
+
+
+def test_losses_of_kinds_with_other_units_are_not_summed():
+    for panel in BOARDS[1].document()["panels"]:
+        for target in panel.get("targets", ()):
+            if "quantile_loss_total" in target["expr"]:
+                groups = re.findall(r"sum by \(([^)]*)\)", target["expr"])
+                assert groups
+                assert all("kpi_kind" in each for each in groups)
+
+
+def test_what_should_be_is_dashed():
+    (panel,) = [each for each in BOARDS[1].document()["panels"] if each["id"] == 7]
+    (override,) = panel["fieldConfig"]["overrides"]
+    (name,) = [each["refId"] for each in panel["targets"] if "nominal" in each["legendFormat"]]
+    assert override["matcher"] == {"id": "byFrameRefID", "options": name}
+    assert override["properties"][0]["value"]["fill"] == "dash"
+
+
+def test_a_share_below_its_objective_is_no_green():
+    (in_time,) = [each for each in BOARDS[0].document()["panels"] if each["title"] == "In time"]
+    steps = in_time["fieldConfig"]["defaults"]["thresholds"]["steps"]
+    assert [step["color"] for step in steps] == ["red", "yellow", "green"]
+    assert steps[2]["value"] == Thresholds().in_time_ratio
+    assert steps[1]["value"] == pytest.approx(0.97)
+
+
+@pytest.mark.parametrize("board", BOARDS, ids=lambda board: board.uid)
+def test_every_series_has_a_name_and_every_column_of_numbers_a_heading(board):
+    for panel in board.document()["panels"]:
+        if panel["type"] == "table":
+            (organized,) = panel["transformations"]
+            assert organized["options"]["excludeByName"] == {"Time": True}
+            assert organized["options"]["renameByName"]["Value"]
+        else:
+            assert all(target["legendFormat"] for target in panel.get("targets", ()))
 
 
 @pytest.mark.parametrize("board", BOARDS, ids=lambda board: board.uid)

@@ -3,7 +3,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from service.metric_families import BUDGET_USED
-from service.observability.promql import has_risen, number, select
+from service.observability.promql import has_risen, number, seconds, select, share
 from service.observability.rule import Alert, Recording, RuleFile, RuleGroup, Severity
 
 WORDS = st.text(st.characters(categories=["L", "N", "P", "S", "Zs"]), min_size=1)
@@ -59,5 +59,17 @@ def test_a_rare_event_is_looked_for_in_both_ways():
     assert has_risen("x_total", "5m", ("job",)) == (
         "sum by (job) (increase(x_total[5m])) > 0\n"
         "or\n"
-        "sum by (job) (x_total unless x_total offset 5m) > 0"
+        "sum by (job) (\n"
+        "  x_total unless x_total offset 5m\n"
+        "  and on (namespace, job, pod, instance) "
+        "(rancast_ready offset 5m or process_start_time_seconds > time() - 300)\n"
+        ") > 0"
     )
+
+
+def test_a_share_has_a_whole_and_may_have_no_part():
+    assert share("a\n- b", "sum(c)") == "(\n  a\n  - b\n  or sum(c) * 0\n)\n/ (sum(c) > 0)"
+
+
+def test_windows_have_seconds():
+    assert [seconds(window) for window in ("5m", "6h", "3d")] == [300, 21_600, 259_200]
