@@ -11,6 +11,7 @@ from service.observability.rule import Alert, Recording
 from tests.monitoring.accuracy_cases import ACCURACY
 from tests.monitoring.arrivals_cases import ARRIVALS
 from tests.monitoring.availability_cases import AVAILABILITY
+from tests.monitoring.boundary_cases import BOUNDARIES
 from tests.monitoring.capacity_cases import CAPACITY
 from tests.monitoring.conftest import rules
 from tests.monitoring.latency_budget_cases import LATENCY_BUDGET
@@ -24,6 +25,7 @@ EVERY: tuple[Case, ...] = (
     *ARRIVALS,
     *MODELS,
     *ACCURACY,
+    *BOUNDARIES,
 )
 
 
