@@ -10,10 +10,11 @@ from service.metric_families import (
     UNKNOWN_KPIS,
     Family,
 )
-from service.observability.accuracy import COVERAGE, NOMINAL, SHARE, WQL
+from service.observability.accuracy import COVERAGE, INTERVALS, NOMINAL, SHARE, WQL
 from service.observability.arrivals import ACCEPTED, REFUSED
 from service.observability.dashboard import INTERVAL, Dashboard, Row, chosen, recorded
 from service.observability.panel import Panel, PanelKind, Query, Unit
+from service.observability.promql import number
 from service.observability.thresholds import Thresholds
 from service.realised import exposition
 from service.realised.exposition import (
@@ -56,10 +57,27 @@ def _overview(thresholds: Thresholds) -> tuple[Panel, ...]:
     ) -> Panel:
         queries = [Query(expression, "{{job}}")]
         return Panel(
-            title, description, queries, unit, PanelKind.STAT, width=6, height=4, limits=limits
+            title, description, queries, unit, PanelKind.STAT, width=4, height=4, limits=limits
         )
 
+    most = thresholds.coverage_difference
+    off = f"abs({recorded(COVERAGE)} - {recorded(NOMINAL)})"
+    enough = f"{recorded(INTERVALS)} >= {number(thresholds.least_scored)}"
     return (
+        stat(
+            "Coverage is off by",
+            "Distance of realised from nominal coverage over a day, of the model and kind of KPI "
+            f"that are worst off; red beyond {most:g}, where there is an alert.",
+            f"max by (job) ({off} and {enough})",
+            Unit.SHARE,
+            (most / 2, most),
+        ),
+        stat(
+            "WQL",
+            "Weighted quantile loss of a day, of the model and kind of KPI that are worst off.",
+            f"max by (job) ({recorded(WQL)})",
+            Unit.SHARE,
+        ),
         stat(
             "Age of the newest sample",
             "Of the replica that is worst off; yellow is too old for a near-RT loop, red for any.",

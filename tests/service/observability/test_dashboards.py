@@ -130,8 +130,16 @@ def test_losses_of_kinds_with_other_units_are_not_summed():
                 assert all("kpi_kind" in each for each in groups)
 
 
+def test_the_first_figure_of_the_forecasts_says_whether_they_are_as_sure_as_they_should_be():
+    first = BOARDS[1].document()["panels"][1]
+    assert first["gridPos"] == {"h": 4, "w": 4, "x": 0, "y": 1}
+    steps = first["fieldConfig"]["defaults"]["thresholds"]["steps"]
+    assert steps[2] == {"value": Thresholds().coverage_difference, "color": "red"}
+
+
 def test_what_should_be_is_dashed():
-    (panel,) = [each for each in BOARDS[1].document()["panels"] if each["id"] == 7]
+    panels = BOARDS[1].document()["panels"]
+    (panel,) = [each for each in panels if each["title"] == "Coverage of a day"]
     (override,) = panel["fieldConfig"]["overrides"]
     (name,) = [each["refId"] for each in panel["targets"] if "nominal" in each["legendFormat"]]
     assert override["matcher"] == {"id": "byFrameRefID", "options": name}
