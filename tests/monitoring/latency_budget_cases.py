@@ -6,6 +6,7 @@ windows are full.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator
 
 from service.observability.objectives import BURN_WINDOWS, WINDOWS, objectives
@@ -102,8 +103,28 @@ def recorded() -> Iterator[Case]:
         )
 
 
+def around_limits() -> Iterator[Case]:
+    """A steady share of errors a little below, or above, what each window waits for."""
+    for burn, factor in itertools.product(BURN_WINDOWS, (0.95, 1.05)):
+        for objective, tell in ((IN_TIME, late), (ANSWERED, refused)):
+            share = factor * burn.rate * (1 - objective.ratio)
+            all_, failed = 100_000, round(100_000 * share)
+            if objective is IN_TIME:
+                given = budgeted(f"0+{all_}x80", f"0+{all_ - failed}x80")
+            else:
+                given = [requests(f"0+{all_}x80"), rejected("budget", f"0+{failed}x80")]
+            over = [each.long for each in BURN_WINDOWS if factor * burn.rate > each.rate]
+            why = f"{factor:g} of a burn rate of {burn.rate:g}"
+            if over:
+                told = tell(f"{100 * failed / all_:.4g}%", *over)
+                yield Firing(objective.alert, why, given, "390m", told, "5m")
+            else:
+                yield Silent(objective.alert, why, given, "390m", "5m")
+
+
 LATENCY_BUDGET: tuple[Case, ...] = (
     *recorded(),
+    *around_limits(),
     Recorded(
         ANSWERED.ratio_series("5m"),
         "nothing was ever refused",
