@@ -8,10 +8,9 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import Any
 
-import yaml
-
 import service
 from service.packaging.archive import tar_gz
+from service.packaging.document import read_yaml, shown
 from service.packaging.errors import PackageError
 from service.packaging.ignore import FILE_NAME as IGNORE_FILE
 from service.packaging.ignore import IgnoreRules, ignore_rules
@@ -20,6 +19,9 @@ from service.packaging.version import SEMVER, content_version
 CHART_FILE = "Chart.yaml"
 VALUES_FILE = "values.yaml"
 _NAME = re.compile(r"[a-z0-9]([a-z0-9-]{0,51}[a-z0-9])?")
+# What Helm installs: charts of its formats 1 and 2 that are no libraries.
+_FORMATS = ("v1", "v2")
+_KINDS = (None, "application")
 _VERSION_LINE = re.compile(r"^version:[^\n]*$", re.MULTILINE)
 _OWN_CHART = Path("helm", "rancast")
 
@@ -110,14 +112,19 @@ def chart_of(files: Mapping[str, bytes], place: str) -> Chart:
     if not isinstance(name, str) or not _NAME.fullmatch(name):
         raise PackageError(
             f"expected a name of lower-case letters, digits and hyphens in {place}: {CHART_FILE}, "
-            f"got {name!r}"
+            f"got {shown(name)}"
         )
     if not isinstance(version, str) or not SEMVER.fullmatch(version):
         raise PackageError(
-            f"expected a semantic version such as 0.1.0 in {place}: {CHART_FILE}, got {version!r}"
+            f"expected a semantic version such as 0.1.0 in {place}: {CHART_FILE}, got "
+            f"{shown(version)}"
         )
+    _check_installable(stated, files, place)
     values = _yaml_object(files, VALUES_FILE, place) if VALUES_FILE in files else {}
-    return Chart(name, version, str(stated.get("appVersion", "")), values, dict(files))
+    app_version = stated.get("appVersion", "")
+    return Chart(
+        name, version, app_version if isinstance(app_version, str) else "", values, dict(files)
+    )
 
 
 def package_chart(chart: Chart) -> ChartPackage:
@@ -140,6 +147,33 @@ def package_chart(chart: Chart) -> ChartPackage:
     return ChartPackage(inside, packed)
 
 
+def _check_installable(stated: Mapping[str, Any], files: Mapping[str, bytes], place: str) -> None:
+    """Refuse what Helm packs and its linter, or its installer, does not take."""
+    if stated.get("apiVersion") not in _FORMATS:
+        raise PackageError(
+            f"expected apiVersion {' or '.join(_FORMATS)} in {place}: {CHART_FILE}, got "
+            f"{shown(stated.get('apiVersion'))}"
+        )
+    if stated.get("type") not in _KINDS:
+        raise PackageError(
+            f"expected a chart of the type application in {place}: {CHART_FILE}, got "
+            f"{shown(stated['type'])}: Helm installs no other"
+        )
+    needed = stated.get("dependencies")
+    names = [each.get("name") for each in needed or () if isinstance(each, dict)]
+    there = {name.split("/")[1] for name in files if name.startswith("charts/")}
+    missing = [
+        name
+        for name in names
+        if not any(each == name or each.startswith(f"{name}-") for each in there)
+    ]
+    if missing:
+        raise PackageError(
+            f"expected the charts that {CHART_FILE} depends on in charts/ of {place}, got none of "
+            f"{shown(missing)}; run helm dependency build"
+        )
+
+
 def _files(folder: Path, rules: IgnoreRules, inside: str = "") -> Iterator[PurePosixPath]:
     for entry in sorted((folder / inside).iterdir()):
         path = PurePosixPath(inside, entry.name)
@@ -152,6 +186,10 @@ def _files(folder: Path, rules: IgnoreRules, inside: str = "") -> Iterator[PureP
             )
         if is_folder:
             yield from _files(folder, rules, str(path))
+        elif not entry.is_file():
+            raise PackageError(
+                f"expected files and folders in {folder}, got {path}, a device or pipe"
+            )
         else:
             yield path
 
@@ -160,9 +198,9 @@ def _yaml_object(files: Mapping[str, bytes], name: str, place: str) -> dict[str,
     if name not in files:
         raise PackageError(f"expected {name} in {place}, got {sorted(files)[:10]}")
     try:
-        stated = yaml.safe_load(files[name])
-    except (yaml.YAMLError, UnicodeDecodeError) as error:
-        raise PackageError(f"expected YAML in {place}: {name}, got: {error}") from error
+        stated = read_yaml(files[name])
+    except PackageError as error:
+        raise PackageError(f"{place}: {name}: {error}") from error
     if stated is None:
         return {}
     if not isinstance(stated, dict):

@@ -6,7 +6,6 @@ import gzip
 import io
 import tarfile
 import zlib
-from collections.abc import Iterator
 from pathlib import PurePosixPath
 
 from service.packaging.chart import Chart, chart_of
@@ -33,8 +32,9 @@ def open_chart(content: bytes, place: str) -> Chart:
         if len(unpacked) > MOST_BYTES:
             raise PackageError(f"expected at most {MOST_BYTES} bytes unpacked in {place}, got more")
         with tarfile.open(fileobj=io.BytesIO(unpacked), mode="r:") as tar:
-            files = dict(_plain_files(tar, place))
-    except (OSError, EOFError, zlib.error, tarfile.TarError) as error:
+            files = _plain_files(tar, place)
+    # What the library lets through of a damaged header, too.
+    except (OSError, EOFError, ValueError, OverflowError, zlib.error, tarfile.TarError) as error:
         raise PackageError(f"expected a gzipped tar file in {place}, got: {error}") from error
     folders = {PurePosixPath(name).parts[0] for name in files}
     if len(folders) != 1:
@@ -74,14 +74,20 @@ def check_chart(content: bytes, file_name: str) -> list[Finding]:
     return findings
 
 
-def _plain_files(tar: tarfile.TarFile, place: str) -> Iterator[tuple[str, bytes]]:
+def _plain_files(tar: tarfile.TarFile, place: str) -> dict[str, bytes]:
+    files: dict[str, bytes] = {}
     for entry in tar:
         path = PurePosixPath(entry.name)
         if path.is_absolute() or ".." in path.parts or "\\" in entry.name:
             raise PackageError(f"expected paths inside the chart in {place}, got {entry.name!r}")
         if entry.isdir():
             continue
-        file = tar.extractfile(entry) if entry.isfile() else None
+        # A hole of a sparse file takes no room in the archive, and all of it in memory.
+        is_plain = entry.isfile() and not entry.issparse()
+        file = tar.extractfile(entry) if is_plain else None
         if file is None or len(path.parts) < 2:
             raise PackageError(f"expected plain files in one folder in {place}, got {entry.name!r}")
-        yield str(path), file.read()
+        if str(path) in files:
+            raise PackageError(f"expected each file once in {place}, got {entry.name!r} twice")
+        files[str(path)] = file.read()
+    return files

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import io
-import json
+import lzma
+import stat
+import struct
 import zipfile
 import zlib
 from collections.abc import Iterator, Mapping
@@ -11,8 +13,7 @@ from dataclasses import dataclass
 from pathlib import PurePosixPath
 from typing import Any
 
-import yaml
-
+from service.packaging.document import read_json, read_yaml
 from service.packaging.errors import PackageError
 from service.packaging.finding import Finding
 
@@ -20,6 +21,20 @@ MOST_BYTES = 200 << 20
 MOST_FILES = 10_000
 # Bit 3 of an entry's flags: its sizes follow its content.
 _SIZES_FOLLOW = 0x08
+_METHODS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
+# What the library lets through of a damaged file, beside its own error.
+_DAMAGES = (
+    zipfile.BadZipFile,
+    zlib.error,
+    lzma.LZMAError,
+    struct.error,
+    OSError,
+    EOFError,
+    RuntimeError,
+    ValueError,
+    LookupError,
+    OverflowError,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +70,7 @@ def open_csar(content: bytes) -> CsarContents:
                     f"{len(entries)} of {size}"
                 )
             files = {entry.filename: archive.read(entry) for entry in entries if not entry.is_dir()}
-    except (zipfile.BadZipFile, zlib.error, OSError, EOFError, RuntimeError) as error:
+    except _DAMAGES as error:
         raise PackageError(f"expected a zip file, got: {error}") from error
     return CsarContents(files, tuple(_findings(entries)))
 
@@ -66,10 +81,7 @@ def json_document(contents: CsarContents, name: str) -> Any:
     Raises:
         PackageError: It is no JSON.
     """
-    try:
-        return json.loads(contents.files[name])
-    except (ValueError, RecursionError) as error:
-        raise PackageError(f"expected JSON, got: {error}") from error
+    return read_json(contents.files[name])
 
 
 def yaml_document(contents: CsarContents, name: str) -> Any:
@@ -78,10 +90,7 @@ def yaml_document(contents: CsarContents, name: str) -> Any:
     Raises:
         PackageError: It is no YAML.
     """
-    try:
-        return yaml.safe_load(contents.files[name])
-    except (yaml.YAMLError, ValueError, RecursionError) as error:
-        raise PackageError(f"expected YAML, got: {error}") from error
+    return read_yaml(contents.files[name])
 
 
 def at(document: Any, *keys: str) -> Any:
@@ -105,6 +114,17 @@ def _findings(entries: list[zipfile.ZipInfo]) -> Iterator[Finding]:
                 entry.filename,
                 "expected a plain path with slashes, without ./ or ../ in it: the manager compares "
                 "whole names",
+            )
+        if stat.S_ISLNK(entry.external_attr >> 16):
+            yield Finding(
+                entry.filename,
+                "expected a file, got a link: the manager would take its target's name for content",
+            )
+        if entry.compress_type not in _METHODS:
+            yield Finding(
+                entry.filename,
+                f"expected a file that is stored or deflated, got method {entry.compress_type}: "
+                "the manager reads no other",
             )
         if entry.compress_type == zipfile.ZIP_STORED and entry.flag_bits & _SIZES_FOLLOW:
             yield Finding(

@@ -17,6 +17,9 @@ from service.packaging.chart_archive import check_chart
 from service.packaging.errors import PackageError
 from tests.helm.conftest import CHART, Helm
 
+HEAD = b"name: a\nversion: 1.0.0\n"
+NEEDY = b"apiVersion: v2\ndependencies: [{name: dep, version: 1.0.0}]\n"
+
 
 def entries(content: bytes) -> dict[str, bytes]:
     with tarfile.open(fileobj=io.BytesIO(content), mode="r:gz") as tar:
@@ -166,7 +169,14 @@ def test_a_link_is_refused(make_chart):
         ({"Chart.yaml": b"version: 1.0.0"}, "expected a name"),
         ({"Chart.yaml": b"name: Upper\nversion: 1.0.0"}, "'Upper'"),
         ({"Chart.yaml": b"name: a\nversion: 1.0"}, "semantic version"),
-        ({"Chart.yaml": b"name: a\nversion: 1.0.0", "values.yaml": b"[]"}, "a list"),
+        ({"Chart.yaml": HEAD + b"apiVersion: v2", "values.yaml": b"[]"}, "a list"),
+        ({"Chart.yaml": HEAD + b"apiVersion: v2", "values.yaml": b"a: 2026-02-30"}, "day is out"),
+        ({"Chart.yaml": HEAD + b"apiVersion: v2", "values.yaml": b"a: " + b"[" * 1_000}, "YAML"),
+        ({"Chart.yaml": HEAD}, "apiVersion v1 or v2"),
+        ({"Chart.yaml": HEAD + b"apiVersion: v3"}, "'v3'"),
+        ({"Chart.yaml": HEAD + b"apiVersion: v2\ntype: library"}, "installs no other"),
+        ({"Chart.yaml": HEAD + NEEDY}, "helm dependency build"),
+        ({"Chart.yaml": HEAD + NEEDY, "charts/other-1.0.0.tgz": b""}, r"none of \['dep'\]"),
     ],
 )
 def test_what_is_no_chart_is_refused(files, complaint):
@@ -175,7 +185,19 @@ def test_what_is_no_chart_is_refused(files, complaint):
 
 
 def test_a_version_in_an_unusual_place_is_not_guessed_at():
-    chart = chart_of({"Chart.yaml": b'{name: a, version: "1.0.0"}'}, "here")
+    chart = chart_of({"Chart.yaml": b'{apiVersion: v2, name: a, version: "1.0.0"}'}, "here")
     assert isinstance(chart, Chart)
     with pytest.raises(PackageError, match="one line that begins with version"):
         package_chart(chart)
+
+
+@pytest.mark.parametrize("there", ["charts/dep-1.0.0.tgz", "charts/dep/Chart.yaml"])
+def test_a_chart_that_brings_what_it_depends_on_is_taken(there):
+    assert chart_of({"Chart.yaml": HEAD + NEEDY, there: b""}, "here").name == "a"
+
+
+def test_a_pipe_in_the_folder_is_refused_and_not_waited_for(make_chart):
+    folder = make_chart()
+    os.mkfifo(folder / "pipe")
+    with pytest.raises(PackageError, match="got pipe, a device or pipe"):
+        read_chart(folder)

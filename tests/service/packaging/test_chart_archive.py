@@ -11,7 +11,8 @@ from service.packaging.archive import tar_gz
 from service.packaging.chart_archive import check_chart, open_chart
 from service.packaging.errors import PackageError
 
-CHART = {"cast/Chart.yaml": b"name: cast\nversion: 1.0.0\n", "cast/values.yaml": b"a: 1\n"}
+HEAD = b"apiVersion: v2\nname: cast\n"
+CHART = {"cast/Chart.yaml": HEAD + b"version: 1.0.0\n", "cast/values.yaml": b"a: 1\n"}
 
 
 def test_a_package_is_read_with_its_values():
@@ -29,6 +30,29 @@ def linked() -> bytes:
     return packed.getvalue()
 
 
+def sparse() -> bytes:
+    """A file of a tebibyte of holes, in 512 bytes."""
+    packed = io.BytesIO()
+    with tarfile.open(fileobj=packed, mode="w:gz") as tar:
+        entry = tarfile.TarInfo("cast/Chart.yaml")
+        entry.type = tarfile.GNUTYPE_SPARSE
+        header = bytearray(entry.tobuf(tarfile.GNU_FORMAT))
+        header[483:495] = b"\x80" + (1 << 40).to_bytes(11, "big")
+        header[148:156] = b" " * 8
+        header[148:156] = b"%06o\0 " % sum(header)
+        assert tar.fileobj is not None
+        tar.fileobj.write(bytes(header))
+    return packed.getvalue()
+
+
+def doubled() -> bytes:
+    packed = io.BytesIO()
+    with tarfile.open(fileobj=packed, mode="w:gz") as tar:
+        for _ in range(2):
+            tar.addfile(tarfile.TarInfo("cast/Chart.yaml"))
+    return packed.getvalue()
+
+
 @pytest.mark.parametrize(
     ("content", "complaint"),
     [
@@ -41,6 +65,8 @@ def linked() -> bytes:
         (tar_gz({**CHART, "cast/../../a": b""}), "paths inside the chart"),
         (tar_gz({**CHART, "/cast/a": b""}), "paths inside the chart"),
         (linked(), "plain files"),
+        (sparse(), "plain files"),
+        (doubled(), "each file once"),
         (tar_gz({"other/Chart.yaml": CHART["cast/Chart.yaml"]}), "the folder cast"),
     ],
 )
@@ -63,6 +89,6 @@ def test_a_file_name_that_helm_would_not_find_is_told():
 
 
 def test_build_metadata_is_told():
-    files = {"cast/Chart.yaml": b"name: cast\nversion: 1.0.0+a\n"}
+    files = {"cast/Chart.yaml": HEAD + b"version: 1.0.0+a\n"}
     (finding,) = check_chart(tar_gz(files), "cast-1.0.0+a.tgz")
     assert "plus sign" in finding.reason

@@ -90,7 +90,9 @@ def chart_file(files: Files) -> str:
 
 
 def replace_chart(files: Files) -> None:
-    files[chart_file(files)] = tar_gz({"cast/Chart.yaml": b"name: cast\nversion: 9.9.9\n"})
+    files[chart_file(files)] = tar_gz(
+        {"cast/Chart.yaml": b"apiVersion: v2\nname: cast\nversion: 9.9.9\n"}
+    )
 
 
 def rename_chart(files: Files) -> None:
