@@ -83,6 +83,9 @@ def csar(
         Path | None,
         typer.Option(help="Folder with more Files/, such as an information job for DME."),
     ] = None,
+    publish: Annotated[
+        bool, typer.Option(help="Whether the package has what the service registry publishes.")
+    ] = True,
 ) -> None:
     """Write the rApp's package (CSAR), which the rApp manager onboards.
 
@@ -101,6 +104,7 @@ def csar(
         pull_uri=pull_uri,
         overrides=set_ or (),
         extra=extra,
+        published=publish,
     )
 
 

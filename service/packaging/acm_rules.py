@@ -8,14 +8,15 @@ from __future__ import annotations
 
 import re
 import uuid
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from service.packaging.chart import Chart
 from service.packaging.composition import COMPOSITION_FILE, INSTANCES
 from service.packaging.csar_contents import CsarContents, at, json_document
-from service.packaging.errors import PackageError
+from service.packaging.errors import PackageError, UnusableSchemaError
 from service.packaging.finding import Finding
+from service.packaging.helm_values import SCHEMA_FILE, misfits, path_of, typed
 from service.packaging.tokens import COMPOSITION_ID, INSTANCE_ID, SME_DISCOVERY
 from service.packaging.web_address import is_web_address
 
@@ -28,7 +29,6 @@ _LABEL = re.compile(r"[a-z0-9]([a-z0-9-]*[a-z0-9])?")
 _NAMES = {"namespace": 63, "releaseName": 53, "podName": 53}
 # What helm --set splits at, or makes a list of.
 _SPECIAL = set(",{}[]\\\n")
-_NOT_TEXT = ("true", "false", "null")
 
 
 def check_composition(contents: CsarContents) -> Iterator[Finding]:
@@ -142,7 +142,7 @@ def _chart(place: str, stated: Any, charts: Sequence[Chart]) -> Iterator[Finding
         yield Finding(
             place,
             "expected where charts are pulled from, such as http://HOST:PORT/charts, as "
-            f"repository address, got {address!r}",
+            f"repository address, without a password in it, got {address!r}",
         )
     overrides = at(stated, "overrideParams")
     if not isinstance(overrides, dict):
@@ -153,13 +153,34 @@ def _chart(place: str, stated: Any, charts: Sequence[Chart]) -> Iterator[Finding
             yield Finding(
                 place, f"expected {key}: {token} in overrideParams, got {overrides.get(key)!r}"
             )
-    for key, value in overrides.items():
-        yield from _override(place, key, value, chart)
+    wrong = [
+        finding
+        for key, value in overrides.items()
+        for finding in _override(place, key, value, chart)
+    ]
+    yield from wrong
+    if chart is not None and not wrong:
+        yield from _misfits(place, chart, overrides)
+
+
+def _misfits(place: str, chart: Chart, overrides: Mapping[str, str]) -> Iterator[Finding]:
+    """What the chart's own schema refuses, once Helm has made values of the text."""
+    try:
+        found = misfits(chart, overrides)
+    except UnusableSchemaError as error:
+        yield Finding(f"{chart.name} {chart.version}: {SCHEMA_FILE}", str(error))
+        return
+    for fault in found:
+        yield Finding(
+            place,
+            f"expected overrideParams that {SCHEMA_FILE} of {chart.name} takes, got at "
+            f"{fault.place or 'the top'}: {fault.message}",
+        )
 
 
 def _override(place: str, key: str, value: Any, chart: Chart | None) -> Iterator[Finding]:
     """What Helm would make of one value, which reaches it as the text KEY=VALUE behind --set."""
-    if chart is not None and not _has(chart, key.split(".")):
+    if chart is not None and not _has(chart, path_of(key)):
         yield Finding(
             place,
             f"expected values that {chart.name} {chart.version} has, got {key}: it would do "
@@ -174,17 +195,15 @@ def _override(place: str, key: str, value: Any, chart: Chart | None) -> Iterator
             f"apart, got {value!r}; put it into the chart's values.yaml",
         )
     elif (
-        chart is not None and isinstance(_value(chart, key.split(".")), str) and _is_no_text(value)
+        chart is not None
+        and isinstance(at(chart.values, *path_of(key)), str)
+        and not isinstance(typed(value), str)
     ):
         yield Finding(
             place,
             f"expected {key} not to look like a number or a constant, which helm --set makes of "
             f"it, got {value!r}; put it into the chart's values.yaml",
         )
-
-
-def _is_no_text(value: str) -> bool:
-    return value in _NOT_TEXT or (value.isdecimal() and (value == "0" or value[0] != "0"))
 
 
 def _has(chart: Chart, keys: Sequence[str]) -> bool:
@@ -197,7 +216,3 @@ def _has(chart: Chart, keys: Sequence[str]) -> bool:
             return False
         level = level[key]
     return True
-
-
-def _value(chart: Chart, keys: Sequence[str]) -> Any:
-    return at(chart.values, *keys)

@@ -15,6 +15,7 @@ from service.errors import DescriptorError
 from service.packaging.chart import find_chart, package_chart, read_chart
 from service.packaging.chart_archive import check_chart
 from service.packaging.csar import CsarOptions, package_csar
+from service.packaging.csar_contents import MOST_BYTES
 from service.packaging.csar_rules import check_csar
 from service.packaging.errors import PackageError
 from service.packaging.finding import Finding
@@ -71,6 +72,7 @@ def write_csar(
     pull_uri: str,
     overrides: Sequence[str],
     extra: Path | None,
+    published: bool,
 ) -> None:
     """Write the rApp package.
 
@@ -85,6 +87,7 @@ def write_csar(
         pull_uri: Where the chart is pulled from.
         overrides: Values over the chart's own, as KEY=VALUE.
         extra: Folder with more files, laid out as in the package.
+        published: Whether its API is published in the service registry.
 
     Raises:
         PackageError: The rApp would be refused, or could not be installed.
@@ -100,6 +103,7 @@ def write_csar(
         released=_released(os.environ),
         extra={} if extra is None else _extra(extra),
         created_by=f"rancast {version('rancast')}",
+        published=published,
     )
     package = package_chart(read_chart(find_chart(chart)))
     _write({options.file_name: package_csar(package, options)}, out)
@@ -129,9 +133,9 @@ def check_packages(paths: Iterable[Path], schema: Path | None) -> bool:
 def _findings(path: Path, schema: Path | None) -> list[Finding]:
     suffix = path.suffix.lower()
     if suffix == ".csar":
-        return check_csar(path.read_bytes(), path.name)
+        return check_csar(_bounded(path), path.name)
     if suffix == ".tgz":
-        return check_chart(path.read_bytes(), path.name)
+        return check_chart(_bounded(path), path.name)
     if suffix == ".json":
         beside = path.parent / SCHEMA_FILE
         chosen = schema or (beside if beside.is_file() else None)
@@ -139,10 +143,18 @@ def _findings(path: Path, schema: Path | None) -> list[Finding]:
             text = read_descriptor(path).text
         except DescriptorError as error:
             return [Finding("", str(error))]
-        return check_xapp_files(text, None if chosen is None else chosen.read_bytes())
+        return check_xapp_files(text, None if chosen is None else _bounded(chosen))
     raise PackageError(
         f"expected a .csar, a .tgz or a descriptor's .json, got {path}; name it after what it is"
     )
+
+
+def _bounded(path: Path) -> bytes:
+    with path.open("rb") as file:
+        content = file.read(MOST_BYTES + 1)
+    if len(content) > MOST_BYTES:
+        raise PackageError(f"expected at most {MOST_BYTES} bytes in {path}, got more")
+    return content
 
 
 def _pairs(texts: Sequence[str]) -> dict[str, str]:
@@ -172,14 +184,22 @@ def _released(environment: Mapping[str, str]) -> datetime:
 def _extra(folder: Path) -> dict[str, bytes]:
     if not (folder / "Files").is_dir():
         raise PackageError(f"expected a folder with Files/ in it, as in the package, got {folder}")
-    return {
-        path.relative_to(folder).as_posix(): path.read_bytes()
-        for path in sorted((folder / "Files").rglob("*"))
-        if path.is_file()
-    }
+    files = {}
+    for path in sorted((folder / "Files").rglob("*")):
+        inside = path.relative_to(folder).as_posix()
+        if path.is_symlink() or not (path.is_file() or path.is_dir()):
+            raise PackageError(
+                f"expected files and folders in {folder}, got {inside}, which is a link, a device "
+                "or a pipe"
+            )
+        if path.is_file():
+            files[inside] = path.read_bytes()
+    return files
 
 
 def _write(files: Mapping[str, bytes], out: Path) -> None:
+    if out.exists() and not out.is_dir():
+        raise PackageError(f"expected a folder to write to, got {out}, which is none")
     out.mkdir(parents=True, exist_ok=True)
     console = Console()
     for name, content in files.items():

@@ -15,7 +15,7 @@ from datetime import datetime
 from service.packaging import sme
 from service.packaging.archive import zip_archive
 from service.packaging.asd import ENTRY_FILE, TYPES_FILE, ServiceDescriptor, types
-from service.packaging.chart import Chart, ChartPackage
+from service.packaging.chart import ChartPackage
 from service.packaging.composition import (
     COMPOSITION_FILE,
     INSTANCES,
@@ -23,8 +23,8 @@ from service.packaging.composition import (
     composition,
     instance,
 )
-from service.packaging.csar_contents import at
 from service.packaging.csar_rules import check_csar
+from service.packaging.deployment import PROFILE, check_deployment, service_port
 from service.packaging.document import as_json
 from service.packaging.errors import PackageError, UnusablePackageError
 from service.packaging.image import ImageReference
@@ -34,13 +34,6 @@ from service.packaging.version import content_digest
 
 CHARTS = "Artifacts/Deployment/HELM/"
 INSTANCE_NAME = "k8s-instance"
-# Any of these decides who may call.
-_PROFILE = "non-rt"
-# Values that decide where the service answers.
-_ADDRESS = frozenset({"fullnameOverride", "namespaceOverride"})
-_LOCKS = ("open", "tokenSecret", "clientCa")
-_SETTINGS = ("settings.token_file", "settings.tls_client_ca")
-_UNSET = ("", "False", "false")
 _DESCRIPTION = "Probabilistic forecasts of the load of radio cells"
 
 
@@ -59,6 +52,7 @@ class CsarOptions:
         released: Time of the release, for the manifest.
         extra: More files below Files/, by path in the package.
         created_by: What made it, with its version.
+        published: Whether its API is published in the service registry.
     """
 
     release: str
@@ -71,6 +65,7 @@ class CsarOptions:
     released: datetime
     extra: Mapping[str, bytes]
     created_by: str
+    published: bool = True
 
     @property
     def file_name(self) -> str:
@@ -82,13 +77,16 @@ def package_csar(package: ChartPackage, options: CsarOptions) -> bytes:
     """The package.
 
     Raises:
-        PackageError: Extra files would replace the package's own, the chart would refuse to be
-            installed because nobody said who may call, or a value over the chart's own would make
-            the service answer elsewhere than the package says.
+        PackageError: Extra files would replace the package's own, the provider is no line of text,
+            the chart would refuse to be installed because nobody said who may call, or a value
+            would make the service answer elsewhere, or in another way, than the package says.
         UnusablePackageError: The rApp manager would refuse it, or could not install it.
     """
-    _check_access(package.chart, options.overrides)
-    _check_address(options.overrides)
+    if not options.provider.isprintable() or options.provider != options.provider.strip():
+        raise PackageError(
+            f"expected a provider on one line, as the manifest has it, got {options.provider!r}"
+        )
+    check_deployment(package.chart, options.overrides, published=options.published)
     content = zip_archive(csar_files(package, options))
     if findings := check_csar(content, options.file_name):
         raise UnusablePackageError("the rApp would be refused", findings)
@@ -99,24 +97,20 @@ def csar_files(package: ChartPackage, options: CsarOptions) -> dict[str, bytes]:
     """All files of the package by path.
 
     Raises:
-        PackageError: Extra files would replace the package's own.
+        PackageError: Extra files would replace the package's own, or the chart states no port.
     """
     chart = package.chart
     release = Release(options.release, options.namespace, options.pull_uri, _overrides(options))
-    host = f"{options.release}.{options.namespace}.svc.cluster.local"
-    port = int(options.overrides.get("service.port") or at(chart.values, "service", "port"))
     chart_file = CHARTS + package.file_name
     files = {
         chart_file: package.content,
         COMPOSITION_FILE: as_json(composition()),
         f"{INSTANCES}{INSTANCE_NAME}.json": as_json(instance(chart, release)),
-        f"{sme.PROVIDERS}{options.release}-provider.json": as_json(sme.provider(options.release)),
-        f"{sme.SERVICE_APIS}{options.release}-api.json": as_json(
-            sme.service_api(options.release, host, port)
-        ),
         TYPES_FILE: types(),
         META_FILE: meta(options.created_by, ENTRY_FILE),
     }
+    if options.published:
+        files |= _published(package, options)
     if taken := sorted(set(files) & set(options.extra)):
         raise PackageError(
             f"expected other names of extra files than the package's own, got {taken}"
@@ -139,37 +133,13 @@ def csar_files(package: ChartPackage, options: CsarOptions) -> dict[str, bytes]:
     return {**files, MANIFEST_FILE: manifest.text(files)}
 
 
-def _check_address(overrides: Mapping[str, str]) -> None:
-    """Refuse values by which the service would not be where its published interface says."""
-    moved = sorted(_ADDRESS & set(overrides))
-    if overrides.get("profile", _PROFILE) != _PROFILE:
-        moved.append("profile")
-    if moved:
-        raise PackageError(
-            f"expected values that leave the published address as it is, got {', '.join(moved)}: "
-            "name the release and its namespace instead (--release, --namespace); an rApp's "
-            f"profile is {_PROFILE}"
-        )
-    port = overrides.get("service.port", "1")
-    if not (port.isdecimal() and 0 < int(port) < 65_536):
-        raise PackageError(f"expected a port from 1 to 65535 as service.port, got {port!r}")
-
-
-def _check_access(chart: Chart, overrides: Mapping[str, str]) -> None:
-    """Refuse what our chart would refuse once it is installed, where the reason ends in a log."""
-    stated = chart.values.get("access")
-    if not isinstance(stated, dict):
-        return
-    chosen = {f"access.{key}": str(stated.get(key) or "") for key in _LOCKS}
-    chosen |= {key: str(value) for key, value in overrides.items()}
-    if not any(
-        chosen.get(key, "") not in _UNSET
-        for key in (*(f"access.{lock}" for lock in _LOCKS), *_SETTINGS)
-    ):
-        raise PackageError(
-            "the chart refuses to stand open: name a Secret of tokens, --set "
-            "access.tokenSecret=NAME, or let in whoever reaches the pod, --set access.open=true"
-        )
+def _published(package: ChartPackage, options: CsarOptions) -> dict[str, bytes]:
+    host = f"{options.release}.{options.namespace}.svc.cluster.local"
+    api = sme.service_api(options.release, host, service_port(package.chart, options.overrides))
+    return {
+        f"{sme.PROVIDERS}{options.release}-provider.json": as_json(sme.provider(options.release)),
+        f"{sme.SERVICE_APIS}{options.release}-api.json": as_json(api),
+    }
 
 
 def _overrides(options: CsarOptions) -> dict[str, str]:
@@ -179,7 +149,7 @@ def _overrides(options: CsarOptions) -> dict[str, str]:
     return {
         "environment.appId": INSTANCE_ID,
         "environment.smeDiscoveryEndpoint": SME_DISCOVERY,
-        "profile": _PROFILE,
+        "profile": PROFILE,
         # The Service is named in the published API.
         "fullnameOverride": options.release,
         **where,

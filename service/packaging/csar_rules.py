@@ -151,7 +151,7 @@ def _artifact(contents: CsarContents, place: str, artifact: Any) -> Iterator[Fin
         yield Finding(
             place,
             "expected where chartmuseum takes charts, such as http://HOST:PORT/api/charts, as "
-            f"target_server_uri, got {uri!r}",
+            f"target_server_uri, without a password in it, got {uri!r}",
         )
     for finding in check_chart(contents.files[file], file.rpartition("/")[2]):
         yield Finding(f"{file} {finding.place}".rstrip(), finding.reason)

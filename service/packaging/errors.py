@@ -22,3 +22,7 @@ class UnusablePackageError(PackageError):
     def __init__(self, what: str, findings: Sequence[Finding]) -> None:
         super().__init__(f"{what}: " + "; ".join(str(finding) for finding in findings))
         self.findings = tuple(findings)
+
+
+class UnusableSchemaError(PackageError):
+    """A JSON Schema that nothing can be held to; the message says why."""

@@ -7,9 +7,10 @@ from dataclasses import dataclass
 
 from service.packaging.errors import PackageError
 
+_HOST = re.compile(r"[A-Za-z0-9]([A-Za-z0-9.-]*[A-Za-z0-9])?(:[0-9]{1,5})?")
 _PARTS = re.compile(
     r"(?P<repository>[a-z0-9]+(?:[._/-]+[a-z0-9]+)*)"
-    r"(?::(?P<tag>\w[\w.-]{0,127}))?"
+    r"(?::(?P<tag>[A-Za-z0-9_][A-Za-z0-9_.-]{0,127}))?"
     r"(?:@(?P<digest>sha256:[0-9a-f]{64}))?"
 )
 
@@ -42,7 +43,8 @@ def image_reference(text: str) -> ImageReference:
     has_registry = bool(slash) and ("." in first or ":" in first or first == "localhost")
     registry, path = (first, rest) if has_registry else ("", text)
     parts = _PARTS.fullmatch(path)
-    if parts is None or not (parts["tag"] or parts["digest"]):
+    hosted = not has_registry or _HOST.fullmatch(registry)
+    if parts is None or not hosted or not (parts["tag"] or parts["digest"]):
         raise PackageError(
             "expected an image such as registry.example.org/ran/rancast:0.1.0, with a tag or a "
             f"digest, got {text!r}"

@@ -11,8 +11,10 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from service.packaging.errors import PackageError
+from service.packaging.document import shown
+from service.packaging.errors import UnusableSchemaError
 from service.packaging.finding import Finding
+from service.packaging.json_schema import Fault, faults
 from service.packaging.version import SEMVER
 
 LISTS = ("txMessages", "rxMessages", "policies")
@@ -71,7 +73,11 @@ def onboarding_schema(controls_schema: Mapping[str, Any] | None) -> dict[str, An
             ),
             metrics={"type": "object"},
             # Without a file, the builder's own schema asks for a key that nobody has.
-            controls=dict(controls_schema or {"required": ["__empty_control_section__"]}),
+            controls=dict(
+                {"required": ["__empty_control_section__"]}
+                if controls_schema is None
+                else controls_schema
+            ),
         ),
     }
 
@@ -97,31 +103,25 @@ def schema_findings(
     Raises:
         PackageError: The library that validates JSON Schemas is not installed.
     """
-    try:
-        import jsonschema
-    except ImportError as error:
-        raise PackageError(
-            "validating a descriptor needs jsonschema: install rancast's extra `packaging`"
-        ) from error
-    try:
-        jsonschema.Draft7Validator.check_schema(controls_schema or {})
-    except jsonschema.SchemaError as error:
-        yield Finding("controls schema", f"expected a JSON Schema of draft 7, got: {error.message}")
-        return
     if "controls" in descriptor and controls_schema is None:
         yield Finding(
             "controls", "expected a schema file beside a controls section, got none; onboard both"
         )
         return
-    validator = jsonschema.Draft7Validator(onboarding_schema(controls_schema))
-    for fault in sorted(validator.iter_errors(descriptor), key=lambda fault: list(fault.path)):
-        yield Finding("/".join(map(str, fault.path)), _words(fault))
+    try:
+        found = faults(onboarding_schema(controls_schema), descriptor)
+    except UnusableSchemaError as error:
+        yield Finding("controls schema", str(error))
+        return
+    for fault in found:
+        yield Finding(fault.place, _words(fault))
 
 
-def _words(fault: Any) -> str:
-    if fault.schema.get("pattern") == _REGISTRY:
+def _words(fault: Fault) -> str:
+    if fault.pattern == _REGISTRY:
         return (
-            f"expected a host with a dot in its name, and perhaps a port, got {fault.instance!r}: "
-            "dms_cli takes neither a path, which belongs to the image's name, nor localhost"
+            "expected a host with a dot in its name, and perhaps a port, got "
+            f"{shown(fault.value)}: dms_cli takes neither a path, which belongs to the image's "
+            "name, nor localhost"
         )
-    return str(fault.message)
+    return fault.message

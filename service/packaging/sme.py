@@ -47,13 +47,13 @@ def provider(name: str) -> dict[str, Any]:
     }
 
 
-def service_api(name: str, host: str, port: int | None) -> dict[str, Any]:
+def service_api(name: str, host: str, port: int) -> dict[str, Any]:
     """The API as it is published.
 
     Args:
         name: Name of the rApp, and of its API.
         host: Name of the Service in the cluster.
-        port: Its port; None where the chart states none, which is then found fault with.
+        port: Its port.
     """
     resources = [
         {

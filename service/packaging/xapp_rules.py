@@ -13,6 +13,8 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from service.descriptor import FILE_VARIABLE
+from service.packaging.document import read_json
+from service.packaging.errors import PackageError
 from service.packaging.finding import Finding
 from service.packaging.onboarding_schema import LISTS, schema_findings
 
@@ -82,9 +84,9 @@ def check_xapp_files(descriptor: str, controls_schema: bytes | None) -> list[Fin
         PackageError: The library that validates JSON Schemas is not installed.
     """
     try:
-        schema = None if controls_schema is None else json.loads(controls_schema)
-    except (ValueError, RecursionError) as error:
-        return [Finding("controls schema", f"expected JSON, got: {error}")]
+        schema = None if controls_schema is None else read_json(controls_schema)
+    except PackageError as error:
+        return [Finding("controls schema", str(error))]
     if schema is not None and not isinstance(schema, dict):
         return [
             Finding("controls schema", f"expected a JSON object, got a {type(schema).__name__}")

@@ -11,6 +11,7 @@ from tests.helm import conftest as helm_conftest
 from tests.helm.conftest import CHART
 
 helm = helm_conftest.helm
+each_helm = helm_conftest.each_helm
 
 CHART_YAML = """\
 # A comment that stays.

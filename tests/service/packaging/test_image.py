@@ -25,7 +25,11 @@ def test_parts_are_those_that_a_container_runtime_sees(text, expected):
 
 
 @pytest.mark.parametrize(
-    "text", ["", "rancast", "ghcr.io/a", "Rancast:1", "a:", "a:1@sha256:ab", "a b:1", "a:1:2"]
+    "text",
+    [
+        *("", "rancast", "ghcr.io/a", "Rancast:1", "a:", "a:1@sha256:ab", "a b:1", "a:1:2"),
+        *("a b.c/r:1", ":/r:1", "a.b:port/r:1", "-a.b/r:1", "a.b/r:1\u00e9", "http://a.b/r:1"),
+    ],
 )
 def test_what_no_runtime_could_pull_for_sure_is_refused(text):
     with pytest.raises(PackageError, match="with a tag or a digest"):

@@ -8,6 +8,7 @@ import pytest
 from typer.testing import CliRunner, Result
 
 import rancast
+from service.packaging import cli
 from service.packaging.manifest import MANIFEST_FILE
 
 IMAGE = ("--image", "registry.example.org/ran/rancast:0.1.0")
@@ -119,6 +120,36 @@ def test_what_cannot_be_packed_is_said_in_a_line(
     assert complaint in result.output
     assert len(result.output.strip().splitlines()) == 1
     assert not (tmp_path / "out").exists()
+
+
+def test_a_link_among_files_of_ones_own_is_refused(make_chart, tmp_path):
+    folder = tmp_path / "extra" / "Files" / "Dme" / "infoconsumers"
+    folder.mkdir(parents=True)
+    (tmp_path / "secret").write_text("{}")
+    (folder / "pm.json").symlink_to(tmp_path / "secret")
+    extra = ("--extra", tmp_path / "extra", "--out", tmp_path)
+    result = run("csar", "--chart", make_chart(), *IMAGE, *URIS, *extra, code=2)
+    assert "Files/Dme/infoconsumers/pm.json, which is a link" in result.output
+
+
+def test_what_is_not_to_be_published_is_left_out(make_chart, tmp_path):
+    call = ("csar", "--chart", make_chart(), *IMAGE, *URIS, "--out", tmp_path)
+    run(*call, "--no-publish")
+    with zipfile.ZipFile(tmp_path / "rancast.csar") as archive:
+        assert not [name for name in archive.namelist() if name.startswith("Files/Sme/")]
+
+
+def test_a_file_in_the_place_of_the_folder_is_said(make_chart, tmp_path):
+    (tmp_path / "dist").write_text("")
+    result = run("chart", "--chart", make_chart(), "--out", tmp_path / "dist", code=2)
+    assert "expected a folder to write to" in result.output
+
+
+@pytest.mark.parametrize("name", ["a.csar", "a.tgz"])
+def test_a_huge_file_is_not_read_to_its_end(tmp_path, monkeypatch, name):
+    monkeypatch.setattr(cli, "MOST_BYTES", 1_000)
+    (tmp_path / name).write_bytes(bytes(1_001))
+    assert "at most 1000 bytes" in run("check", tmp_path / name, code=2).output
 
 
 def test_a_file_of_no_known_kind_is_said(tmp_path):

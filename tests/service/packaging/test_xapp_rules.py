@@ -30,6 +30,10 @@ def test_the_smallest_descriptor_that_the_real_builder_took_is_fine(shared):
     assert check_xapp_files(text, schema) == []
 
 
+def test_a_schema_that_takes_everything_is_a_schema():
+    assert check_xapp(descriptor(), {}) == []
+
+
 def test_a_descriptor_without_controls_needs_no_schema():
     fields = descriptor()
     del fields["controls"]
@@ -129,7 +133,11 @@ def test_each_broken_descriptor_is_refused_with_the_reason(change, place, reason
         (None, "a schema file beside"),
         (b"{", "expected JSON"),
         (b"[]", "a list"),
-        (b'{"type": "objet"}', "draft 7"),
+        (b'{"type": "objet"}', "draft-07"),
+        (b'{"$ref": "#/definitions/none"}', "leads nowhere: /definitions/none"),
+        (b'{"$ref": "http://127.0.0.1:9/a"}', "leads nowhere: http://127.0.0.1:9/a"),
+        (b'{"$ref": "#/properties/controls"}', "endless"),
+        (b"\xef\xbb\xbf{}", "byte order mark"),
         (b'{"required": ["logger"]}', "'logger' is a required property"),
     ],
 )
