@@ -17,6 +17,7 @@ from service.packaging.chart_archive import check_chart
 from service.packaging.csar import CsarOptions, package_csar
 from service.packaging.csar_contents import MOST_BYTES
 from service.packaging.csar_rules import check_csar
+from service.packaging.document import read_json
 from service.packaging.errors import PackageError
 from service.packaging.finding import Finding
 from service.packaging.image import image_reference
@@ -140,8 +141,10 @@ def _findings(path: Path, schema: Path | None) -> list[Finding]:
         beside = path.parent / SCHEMA_FILE
         chosen = schema or (beside if beside.is_file() else None)
         try:
+            # As strictly as dms_cli reads it; the service itself takes more.
+            read_json(_bounded(path))
             text = read_descriptor(path).text
-        except DescriptorError as error:
+        except (DescriptorError, PackageError) as error:
             return [Finding("", str(error))]
         return check_xapp_files(text, None if chosen is None else _bounded(chosen))
     raise PackageError(

@@ -8,6 +8,7 @@ that the chart does not have.
 
 from __future__ import annotations
 
+import re
 import uuid
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -21,12 +22,14 @@ from service.packaging.csar_contents import CsarContents, at, open_csar, yaml_do
 from service.packaging.dme_rules import DME_FOLDERS, check_dme
 from service.packaging.errors import PackageError
 from service.packaging.finding import Finding
-from service.packaging.manifest import ENTRY_KEY, META_FILE, check_manifest, meta_value
+from service.packaging.manifest import ENTRY_KEY, META_FILE, check_manifest, entry_definitions
 from service.packaging.sme import INVOKERS, PROVIDERS, SERVICE_APIS
 from service.packaging.sme_rules import check_sme
 from service.packaging.tokens import UNFINISHED
 from service.packaging.web_address import is_web_address
 
+# The manager takes the name for a regular expression, which has to match itself.
+_PLAIN = re.compile(r"[A-Za-z0-9._/-]+")
 _DEFINITIONS = COMPOSITION_FILE.rpartition("/")[0] + "/"
 FOLDERS = (_DEFINITIONS, INSTANCES, PROVIDERS, SERVICE_APIS, INVOKERS, *DME_FOLDERS)
 
@@ -60,15 +63,26 @@ def check_csar(content: bytes, file_name: str) -> list[Finding]:
 
 
 def _charts(contents: CsarContents) -> list[Chart]:
-    """Charts of the package that can be read; the others are found fault with elsewhere."""
+    """Charts that the manager sends and that can be read; others are found fault with elsewhere."""
     charts = []
-    for name in contents.files:
-        if name.endswith(".tgz"):
-            try:
-                charts.append(open_chart(contents.files[name], name))
-            except PackageError:
-                continue
+    for name in _sent(contents):
+        try:
+            charts.append(open_chart(contents.files[name], name))
+        except PackageError:
+            continue
     return charts
+
+
+def _sent(contents: CsarContents) -> list[str]:
+    """Files of the artifacts; all charts where there is no descriptor to say which."""
+    entry = entry_definitions(contents.files.get(META_FILE, b""))
+    try:
+        document = yaml_document(contents, entry or "")
+    except (PackageError, KeyError):
+        return [name for name in contents.files if name.endswith(".tgz")]
+    artifacts = at(document, "topology_template", "node_templates", asd.TEMPLATE, "artifacts")
+    files = [at(each, "file") for each in artifacts.values()] if isinstance(artifacts, dict) else []
+    return [file for file in files if isinstance(file, str) and file in contents.files]
 
 
 def _resources(contents: CsarContents) -> Iterator[Finding]:
@@ -93,12 +107,11 @@ def _descriptor(contents: CsarContents) -> Iterator[Finding]:
     if META_FILE not in contents.files:
         yield Finding(META_FILE, "expected this file, got none")
         return
-    entry = meta_value(contents.files[META_FILE], ENTRY_KEY)
+    entry = entry_definitions(contents.files[META_FILE])
     if entry is None or entry not in contents.files:
-        yield Finding(
-            META_FILE, f"expected a file of the package as {ENTRY_KEY}, got {entry or 'none'}"
-        )
+        yield Finding(META_FILE, f"expected a file of the package as {ENTRY_KEY}, got {entry!r}")
         return
+    yield from _plain(META_FILE, entry)
     try:
         document = yaml_document(contents, entry)
     except PackageError as error:
@@ -138,6 +151,7 @@ def _artifact(contents: CsarContents, place: str, artifact: Any) -> Iterator[Fin
     if not isinstance(file, str) or file not in contents.files:
         yield Finding(place, f"expected a file of the package, got {file!r}")
         return
+    yield from _plain(place, file)
     if at(artifact, "type") != asd.ARTIFACT_TYPE:
         yield Finding(place, f"expected the type {asd.ARTIFACT_TYPE}, got {at(artifact, 'type')!r}")
     for name, only in (("artifact_type", asd.HELM_CHART), ("target_server", asd.CHART_MUSEUM)):
@@ -155,6 +169,15 @@ def _artifact(contents: CsarContents, place: str, artifact: Any) -> Iterator[Fin
         )
     for finding in check_chart(contents.files[file], file.rpartition("/")[2]):
         yield Finding(f"{file} {finding.place}".rstrip(), finding.reason)
+
+
+def _plain(place: str, name: str) -> Iterator[Finding]:
+    if not _PLAIN.fullmatch(name):
+        yield Finding(
+            place,
+            "expected a path of letters, digits, dots, hyphens and underscores, because the "
+            f"manager takes it for a regular expression, got {name!r}",
+        )
 
 
 def _is_uuid(value: Any) -> bool:

@@ -20,6 +20,16 @@ PRODUCERS = "Files/Dme/infoproducers/"
 CONSUMERS = "Files/Dme/infoconsumers/"
 DME_FOLDERS = (PRODUCED_TYPES, CONSUMED_TYPES, PRODUCERS, CONSUMERS)
 _CALLBACKS = ("info_job_callback_url", "info_producer_supervision_callback_url")
+# What the producer of PM data takes in a job (nonrtric-plt-ranpm, pmproducer,
+# typeSchemaPmData.json), which the coordinator holds jobs to.
+_PM_TYPE = "PmData"
+_PM_KEYS = {
+    "filter": {
+        *("sourceNames", "measObjInstIds", "measuredEntityDns", "measTypeSpecs"),
+        *("pmRopStartTime", "pmRopEndTime"),
+    },
+    "deliveryInfo": {"topic", "bootStrapServers"},
+}
 _URIS = ("job_result_uri", "status_notification_uri")
 
 
@@ -63,7 +73,27 @@ def _job(name: str, document: Any) -> Iterator[Finding]:
         yield Finding(name, "expected a job_definition, got none")
     elif "deliveryInfo" in definition and not at(definition, "deliveryInfo", "topic"):
         yield Finding(name, "expected a topic in job_definition/deliveryInfo, got none")
+    if at(document, "info_type_id") == _PM_TYPE:
+        yield from _pm_job(name, definition)
     for key in _URIS:
         value = at(document, key)
         if value and not is_web_address(value):
             yield Finding(name, f"expected an absolute address as {key}, got {value!r}")
+
+
+def _pm_job(name: str, definition: Any) -> Iterator[Finding]:
+    for group, known in _PM_KEYS.items():
+        stated = at(definition, group)
+        if unknown := sorted(set(stated) - known) if isinstance(stated, dict) else []:
+            yield Finding(
+                name,
+                f"expected {', '.join(sorted(known))} in job_definition/{group}, got "
+                f"{', '.join(unknown)}: the coordinator refuses the job",
+            )
+    wanted = at(definition, "filter")
+    if at(wanted, "pmRopStartTime") and not at(wanted, "sourceNames"):
+        yield Finding(
+            name,
+            "expected sourceNames beside pmRopStartTime, got none: stored files are replayed of "
+            "named sources alone",
+        )

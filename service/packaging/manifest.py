@@ -12,7 +12,10 @@ from service.packaging.finding import Finding
 META_FILE = "TOSCA-Metadata/TOSCA.meta"
 MANIFEST_FILE = "asd.mf"
 ENTRY_KEY = "Entry-Definitions"
+_MANIFEST_KEY = "ETSI-Entry-Manifest"
 _ALGORITHM = "SHA-256"
+# Those of SOL 004, table 4.3.2-1, by the names that the library has for them.
+_HASHES = {"SHA-224": "sha224", "SHA-256": "sha256", "SHA-384": "sha384", "SHA-512": "sha512"}
 _KEYS = ("application_name", "application_provider", "release_date_time", "entry_definition_type")
 
 
@@ -53,17 +56,21 @@ def meta(created_by: str, entry: str) -> bytes:
         "CSAR-Version": "1.0",
         "Created-By": created_by,
         ENTRY_KEY: entry,
-        "ETSI-Entry-Manifest": MANIFEST_FILE,
+        _MANIFEST_KEY: MANIFEST_FILE,
     }
     return "".join(f"{key}: {value}\n" for key, value in stated.items()).encode("utf-8")
 
 
-def meta_value(content: bytes, key: str) -> str | None:
-    """What TOSCA.meta states for a key; None where it states nothing."""
-    for line in content.decode("utf-8", "replace").splitlines():
-        name, colon, value = line.partition(":")
-        if colon and name.strip() == key:
-            return value.strip() or None
+def entry_definitions(content: bytes) -> str | None:
+    """The descriptor that TOSCA.meta names, as the rApp manager finds it; None where it finds none.
+
+    It takes the first line, up to a line feed, that has the key somewhere, and what is left of the
+    line once the key with its colon is out: a byte order mark in front stays part of the path.
+    """
+    for line in content.decode("utf-8", "replace").split("\n"):
+        if ENTRY_KEY in line:
+            # Java's String.trim.
+            return line.replace(f"{ENTRY_KEY}:", "").strip("".join(map(chr, range(33)))) or None
     return None
 
 
@@ -72,36 +79,43 @@ def check_manifest(files: Mapping[str, bytes]) -> Iterator[Finding]:
 
     The rApp manager does not read it; whoever verifies a package does.
     """
-    if MANIFEST_FILE not in files:
-        yield Finding(MANIFEST_FILE, "expected a manifest, got none")
+    stated = dict(_lines(files.get(META_FILE, b"")))
+    place = stated.get(_MANIFEST_KEY) or MANIFEST_FILE
+    if place not in files:
+        yield Finding(place, "expected a manifest, got none")
         return
-    lines = files[MANIFEST_FILE].decode("utf-8", "replace").splitlines()
-    stated = [line.partition(":") for line in lines]
-    keys = {name.strip() for name, _, value in stated if value.strip()}
+    lines = _lines(files[place])
+    keys = {name for name, value in lines if value}
     for key in _KEYS:
         if key not in keys:
-            yield Finding(MANIFEST_FILE, f"expected {key}, got none")
-    listed: set[str] = set()
-    for name, _, value in stated:
-        source = value.strip()
-        if name.strip() == "Source":
-            listed.add(source)
-            if source not in files:
-                yield Finding(MANIFEST_FILE, f"expected files of the package, got {source}")
-    yield from _hashes(lines, files)
-    for missing in sorted(set(files) - listed - {MANIFEST_FILE}):
-        yield Finding(MANIFEST_FILE, f"expected every file as a Source, {missing} is not listed")
+            yield Finding(place, f"expected {key}, got none")
+    listed = [value for name, value in lines if name == "Source"]
+    for source in listed:
+        if source not in files:
+            yield Finding(place, f"expected files of the package, got {source}")
+    for reason in _hashes(lines, files):
+        yield Finding(place, reason)
+    for missing in sorted(set(files) - set(listed) - {place}):
+        yield Finding(place, f"expected every file as a Source, {missing} is not listed")
 
 
-def _hashes(lines: list[str], files: Mapping[str, bytes]) -> Iterator[Finding]:
-    source = ""
-    for line in lines:
-        name, _, value = (part.strip() for part in line.partition(":"))
+def _lines(content: bytes) -> list[tuple[str, str]]:
+    """Names and values, whatever the ends of the lines."""
+    text = content.decode("utf-8-sig", "replace").replace("\r\n", "\n").replace("\r", "\n")
+    parts = [line.partition(":") for line in text.split("\n")]
+    return [(name.strip(), value.strip()) for name, _, value in parts]
+
+
+def _hashes(lines: list[tuple[str, str]], files: Mapping[str, bytes]) -> Iterator[str]:
+    source, algorithm = "", _ALGORITHM
+    for name, value in lines:
         if name == "Source":
-            source = value
-        elif name == "Hash" and source in files:
-            digest = hashlib.sha256(files[source]).hexdigest()
+            source, algorithm = value, _ALGORITHM
+        elif name == "Algorithm":
+            algorithm = value
+            if algorithm not in _HASHES:
+                yield f"expected one of {', '.join(_HASHES)} for {source}, got {algorithm}"
+        elif name == "Hash" and source in files and algorithm in _HASHES:
+            digest = hashlib.new(_HASHES[algorithm], files[source]).hexdigest()
             if value.lower() != digest:
-                yield Finding(
-                    MANIFEST_FILE, f"expected the SHA-256 {digest} for {source}, got {value}"
-                )
+                yield f"expected the {algorithm} {digest} for {source}, got {value}"

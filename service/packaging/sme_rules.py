@@ -12,6 +12,9 @@ from service.packaging.sme import INVOKERS, PROVIDERS, SERVICE_APIS
 from service.packaging.tokens import INSTANCE_ID
 
 _ROLES = ("APF", "AEF")
+# What the registry's gateway takes (nonrtric-plt-sme, servicemanager, publishserviceapi).
+_SECURITY = ("PSK", "PKI", "OAUTH")
+_COMMUNICATION = ("REQUEST_RESPONSE", "SUBSCRIBE_NOTIFY")
 _MOST_PORT = 65_535
 
 
@@ -104,24 +107,47 @@ def _api(name: str, document: Any, functions: set[str]) -> Iterator[Finding]:
                     "expected ipv4Addr (an address or a name) and a port from 1 to 65535 in "
                     f"interfaceDescriptions, got {at(interface, 'ipv4Addr')!r} and {port!r}",
                 )
+            methods = at(interface, "securityMethods")
+            if methods is not None and not _is_some_of(methods, _SECURITY):
+                yield Finding(
+                    name,
+                    f"expected securityMethods of {', '.join(_SECURITY)}, or none at all, in "
+                    f"interfaceDescriptions, got {methods!r}",
+                )
 
 
 def _is_port(value: Any) -> bool:
     return isinstance(value, int) and not isinstance(value, bool) and 1 <= value <= _MOST_PORT
 
 
+def _is_some_of(value: Any, words: tuple[str, ...]) -> bool:
+    return isinstance(value, list) and bool(value) and all(each in words for each in value)
+
+
 def _resources(name: str, profile: Any) -> Iterator[Finding]:
-    resources = [
-        each for version in _list(profile, "versions") for each in _list(version, "resources")
-    ]
-    if not resources:
-        yield Finding(name, "expected resources, got none")
+    versions = _list(profile, "versions")
+    resources = [each for version in versions for each in _list(version, "resources")]
+    if not versions or not all(_list(version, "resources") for version in versions):
+        yield Finding(name, "expected resources in each of versions, got none")
     for resource in resources:
         uri = at(resource, "uri")
         if not at(resource, "resourceName") or not isinstance(uri, str) or uri[:1] != "/":
             yield Finding(
                 name, f"expected a resourceName and a uri that begins with a slash, got {uri!r}"
             )
+        if not _list(resource, "operations"):
+            yield Finding(name, f"expected operations of {uri!r}, got none")
+        if at(resource, "commType") not in _COMMUNICATION:
+            yield Finding(
+                name,
+                f"expected a commType, one of {', '.join(_COMMUNICATION)}, of {uri!r}, got "
+                f"{at(resource, 'commType')!r}",
+            )
+    # The gateway names its routes after them, and takes a name once.
+    for version in versions:
+        names = [str(at(each, "resourceName")) for each in _list(version, "resources")]
+        for doubled in sorted({each for each in names if names.count(each) > 1}):
+            yield Finding(name, f"expected each resourceName once, got {doubled!r} twice")
 
 
 def _invokers(name: str, document: Any, keys: list[str]) -> Iterator[Finding]:

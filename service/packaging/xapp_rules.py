@@ -20,6 +20,10 @@ from service.packaging.onboarding_schema import LISTS, schema_findings
 
 # Service names are at most 63 letters, the longest ours end in is -http.
 _MOST_LETTERS = 63 - len("service-ricxapp--http")
+# Names of ports are at most 15 letters, and names of keys in a ConfigMap hold no blanks.
+_PORT = re.compile(r"(?=.*[a-z])[a-z0-9](?:-?[a-z0-9]){0,14}")
+_MOST_PORT_LETTERS = 15
+_VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _LABEL = re.compile(r"[a-z]([a-z0-9-]*[a-z0-9])?")
 ROUTE_PORT = 4561
 # What the routing manager gives a number to (ric-dep, helm/rtmgr/templates/config.yaml).
@@ -28,6 +32,11 @@ MESSAGES = frozenset(
         "RIC_HEALTH_CHECK_REQ",
         "RIC_HEALTH_CHECK_RESP",
         "RIC_ALARM",
+        "RIC_ALARM_QUERY",
+        "RIC_ERROR_INDICATION",
+        "RIC_SERVICE_UPDATE",
+        "RIC_SERVICE_UPDATE_ACK",
+        "RIC_SERVICE_UPDATE_FAILURE",
         "RIC_SUB_REQ",
         "RIC_SUB_RESP",
         "RIC_SUB_FAILURE",
@@ -47,6 +56,8 @@ MESSAGES = frozenset(
         "TS_ANOMALY_UPDATE",
         "TS_ANOMALY_ACK",
         "MC_REPORT",
+        "DCAPTERM_RTPM_RMR_MSGTYPE",
+        "DCAPTERM_GEO_RMR_MSGTYPE",
     }
 )
 
@@ -121,6 +132,12 @@ def _identity(descriptor: Mapping[str, Any]) -> Iterator[Finding]:
     if not containers:
         yield Finding("containers", "expected at least one container, got none")
     for number, container in enumerate(containers):
+        if number + 1 < len(containers) and descriptor.get("appenv"):
+            yield Finding(
+                f"containers/{number}",
+                "expected one container: the platform's chart gives its variables, and the mounted "
+                "descriptor, to the last one alone",
+            )
         if not container["image"]["tag"]:
             yield Finding(f"containers/{number}/image/tag", "expected a tag, got none")
 
@@ -131,6 +148,10 @@ def _environment(descriptor: Mapping[str, Any]) -> Iterator[Finding]:
         yield Finding("appenv", "expected variables by name")
         return
     for name, value in environment.items():
+        if not _VARIABLE.fullmatch(name):
+            yield Finding(
+                f"appenv/{name}", "expected a name of letters, digits and underscores: it is lost"
+            )
         if not isinstance(value, str):
             yield Finding(
                 f"appenv/{name}",
@@ -161,6 +182,12 @@ def _messaging(descriptor: Mapping[str, Any]) -> Iterator[Finding]:
         if doubled := sorted({each for each in listed if listed.count(each) > 1}):
             yield Finding("messaging/ports", f"expected each {value} once, got {doubled} twice")
     rmr = [name for name in names if "rmr" in name]
+    if not rmr:
+        yield Finding(
+            "messaging/ports",
+            "expected a port with rmr in its name, which the application manager wants an endpoint "
+            f"of, got {names}",
+        )
     if rmr[:1] and "route" in rmr[0]:
         yield Finding(
             "messaging/ports",
@@ -171,6 +198,12 @@ def _messaging(descriptor: Mapping[str, Any]) -> Iterator[Finding]:
 
 
 def _port(place: str, port: Mapping[str, Any], containers: set[str]) -> Iterator[Finding]:
+    if not _PORT.fullmatch(port["name"]) or len(port["name"]) > _MOST_PORT_LETTERS:
+        yield Finding(
+            f"{place}/name",
+            f"expected at most {_MOST_PORT_LETTERS} lower-case letters, digits and single hyphens, "
+            f"one of them a letter, got {port['name']!r}",
+        )
     if port["container"] not in containers:
         yield Finding(
             f"{place}/container",

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import hashlib
 import io
 import json
+import re
 import zipfile
 from collections.abc import Callable
 from typing import Any
@@ -101,9 +103,33 @@ def rename_chart(files: Files) -> None:
     in_artifact(lambda a: a.update(file="Artifacts/Deployment/HELM/cast.tgz"))(files)
 
 
+def chart_besides(files: Files) -> None:
+    """A second chart, which the instance installs and no artifact names."""
+    files["Artifacts/cast-9.9.9.tgz"] = tar_gz(
+        {"cast/Chart.yaml": b"apiVersion: v2\nname: cast\nversion: 9.9.9\n"}
+    )
+    in_chart(lambda c: c["chartId"].update(version="9.9.9"))(files)
+
+
+def odd_chart(files: Files) -> None:
+    content = files.pop(chart_file(files))
+    files["Artifacts/cast (1).tgz"] = content
+    in_artifact(lambda a: a.update(file="Artifacts/cast (1).tgz"))(files)
+
+
+def odd_entry(files: Files) -> None:
+    files["Definitions/asd+.yaml"] = files.pop(ASD)
+    files[META] = b"Entry-Definitions: Definitions/asd+.yaml\n"
+
+
 def job(**changes: Any) -> dict[str, Any]:
     definition = {"deliveryInfo": {"topic": "pmreports"}}
     return {"info_type_id": "PmData", "job_owner": "a", "job_definition": definition} | changes
+
+
+def pm_job(**changes: Any) -> dict[str, Any]:
+    definition = {"filter": {}, "deliveryInfo": {"topic": "pmreports"}} | changes
+    return job(job_definition=definition)
 
 
 def producer(**changes: Any) -> dict[str, Any]:
@@ -117,8 +143,31 @@ def producer(**changes: Any) -> dict[str, Any]:
 BROKEN: dict[str, tuple[Breaking, str, str]] = {
     # What the manager checks itself.
     "no meta": (without(META), META, "expected this file"),
-    "no entry": (with_file(META, b"CSAR-Version: 1.0\n"), META, "got none"),
-    "lost entry": (with_file(META, b"Entry-Definitions: asd.yaml\n"), META, "got asd.yaml"),
+    "no entry": (with_file(META, b"CSAR-Version: 1.0\n"), META, "got None"),
+    "lost entry": (with_file(META, b"Entry-Definitions: asd.yaml\n"), META, "got 'asd.yaml'"),
+    "byte order mark": (
+        with_file(META, b"\xef\xbb\xbfEntry-Definitions: Definitions/asd.yaml\n"),
+        META,
+        "ufeff",
+    ),
+    "line ends of a typewriter": (
+        with_file(META, b"CSAR-Version: 1.0\rEntry-Definitions: Definitions/asd.yaml\r"),
+        META,
+        "CSAR-Version",
+    ),
+    "blank before the colon": (
+        with_file(META, b"Entry-Definitions : Definitions/asd.yaml\n"),
+        META,
+        "Entry-Definitions :",
+    ),
+    "key in another line": (
+        with_file(META, b"Created-By: Entry-Definitions\nEntry-Definitions: Definitions/asd.yaml"),
+        META,
+        "Created-By",
+    ),
+    "entry of an odd name": (odd_entry, META, "a regular expression"),
+    "artifact of an odd name": (odd_chart, ASD, "a regular expression"),
+    "chart that is not sent": (chart_besides, INSTANCE, "got cast 9.9.9"),
     "no composition": (without(COMPOSITION), COMPOSITION, "expected this file"),
     "damaged composition": (with_file(COMPOSITION, b"{"), COMPOSITION, "expected JSON"),
     "two compositions": (
@@ -273,6 +322,38 @@ BROKEN: dict[str, tuple[Breaking, str, str]] = {
         API,
         "'8080'",
     ),
+    "resource without operations": (
+        in_profile(lambda p: p["versions"][0]["resources"][0].pop("operations")),
+        API,
+        "operations of '/v1/forecast'",
+    ),
+    "resource of another kind": (
+        in_profile(lambda p: p["versions"][0]["resources"][0].update(commType="PUSH")),
+        API,
+        "'PUSH'",
+    ),
+    "version without resources": (
+        in_profile(lambda p: p["versions"].append({"apiVersion": "v2"})),
+        API,
+        "in each of versions",
+    ),
+    "the same resource twice": (
+        in_profile(
+            lambda p: p["versions"][0]["resources"].append(p["versions"][0]["resources"][0])
+        ),
+        API,
+        "'forecast' twice",
+    ),
+    "no security method": (
+        in_profile(lambda p: p["interfaceDescriptions"][0].update(securityMethods=[])),
+        API,
+        "or none at all",
+    ),
+    "unknown security method": (
+        in_profile(lambda p: p["interfaceDescriptions"][0].update(securityMethods=["TLS"])),
+        API,
+        "['TLS']",
+    ),
     "the same API twice": (
         lambda files: files.update({"Files/Sme/serviceapis/second.json": files[API]}),
         "Files/Sme/serviceapis/",
@@ -305,6 +386,21 @@ BROKEN: dict[str, tuple[Breaking, str, str]] = {
         with_file(JOB, job(job_definition={"deliveryInfo": {}})),
         JOB,
         "a topic",
+    ),
+    "job with a misspelt filter": (
+        with_file(JOB, pm_job(filter={"sourceName": []})),
+        JOB,
+        "got sourceName",
+    ),
+    "job with more to say of its delivery": (
+        with_file(JOB, pm_job(deliveryInfo={"topic": "a", "group": "b"})),
+        JOB,
+        "got group",
+    ),
+    "job that replays what nobody sent": (
+        with_file(JOB, pm_job(filter={"pmRopStartTime": "2026-11-01T00:00:00Z"})),
+        JOB,
+        "sourceNames",
     ),
     "job with a relative address": (
         with_file(JOB, job(status_notification_uri="/status")),
@@ -357,12 +453,27 @@ def test_each_broken_package_is_refused_with_the_reason(make_chart, variant):
         (b"Source: Definitions/asd.yaml", b"Sauce: Definitions/asd.yaml", "is not listed"),
         (b"application_provider", b"application_vendor", "expected application_provider"),
         (b"Hash: ", b"Hash: 0", "the SHA-256"),
+        (b"Algorithm: SHA-256", b"Algorithm: MD5", "got MD5"),
     ],
 )
 def test_a_manifest_that_does_not_fit_is_told(make_chart, old, new, reason):
     files = files_of(make_chart())
     files["asd.mf"] = files["asd.mf"].replace(old, new)
     assert [each for each in findings_of(files, signed=False) if reason in each.reason]
+
+
+def test_another_algorithm_and_name_of_a_manifest_are_taken(make_chart):
+    files = files_of(make_chart())
+    manifest = files.pop("asd.mf").decode()
+    for source in re.findall(r"Source: (.*)", manifest):
+        old, new = (hashlib.new(kind, files[source]).hexdigest() for kind in ("sha256", "sha512"))
+        manifest = manifest.replace(old, new)
+    meta = files[META].replace(b"asd.mf", b"my.mf").replace(b"\n", b"\r\n")
+    manifest = manifest.replace("SHA-256", "SHA-512").replace(
+        hashlib.sha512(files[META]).hexdigest(), hashlib.sha512(meta).hexdigest()
+    )
+    files |= {META: meta, "my.mf": b"\xef\xbb\xbf" + manifest.replace("\n", "\r\n").encode()}
+    assert findings_of(files, signed=False) == []
 
 
 def test_a_package_without_a_manifest_is_told(make_chart):

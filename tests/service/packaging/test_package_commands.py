@@ -66,6 +66,13 @@ def test_a_descriptor_is_checked_with_the_schema_that_is_named(tmp_path):
     run("check", tmp_path / "config-file.json", "--schema", schema)
 
 
+def test_a_byte_order_mark_is_said_which_dms_cli_stumbles_over(tmp_path):
+    run("xapp", *IMAGE, "--set", "open_access=true", "--out", tmp_path)
+    path = tmp_path / "config-file.json"
+    path.write_bytes(b"\xef\xbb\xbf" + path.read_bytes())
+    assert "byte order mark" in run("check", path, code=1).output
+
+
 def test_a_damaged_descriptor_is_said(tmp_path):
     path = tmp_path / "config-file.json"
     path.write_text("[]")

@@ -30,6 +30,13 @@ def test_the_smallest_descriptor_that_the_real_builder_took_is_fine(shared):
     assert check_xapp_files(text, schema) == []
 
 
+@pytest.mark.parametrize("message", ["DCAPTERM_RTPM_RMR_MSGTYPE", "RIC_ALARM_QUERY"])
+def test_every_type_that_the_routing_manager_knows_is_taken(message):
+    fields = descriptor()
+    ports(fields)[1]["rxMessages"] = [message]
+    assert check_xapp(fields, controls_schema()) == []
+
+
 def test_a_schema_that_takes_everything_is_a_schema():
     assert check_xapp(descriptor(), {}) == []
 
@@ -83,6 +90,17 @@ BROKEN: list[tuple[str, Change, str, str]] = [
     ),
     ("range", lambda d: ports(d)[1].update(port=70_000), "messaging/ports/1/port", "65535"),
     ("route", lambda d: ports(d)[2].update(port=4562), "messaging/ports/2/port", "4561"),
+    ("no rmr", lambda d: d["messaging"].update(ports=ports(d)[:1]), "messaging/ports", "rmr in"),
+    ("port_name", lambda d: ports(d)[0].update(name="http_1"), "messaging/ports/0/name", "hyphens"),
+    ("port-name", lambda d: ports(d)[0].update(name="a" * 16), "messaging/ports/0/name", "15"),
+    ("4560", lambda d: ports(d)[1].update(name="4560"), "messaging/ports/1/name", "a letter"),
+    ("blank", lambda d: d["appenv"].update({"A B": "1"}), "appenv/A B", "it is lost"),
+    (
+        "two containers",
+        lambda d: d["containers"].append(dict(d["containers"][0], name="b")),
+        "containers/0",
+        "the last one alone",
+    ),
     ("same port", lambda d: ports(d)[1].update(port=8080), "messaging/ports", "[8080] twice"),
     ("same name", lambda d: ports(d)[1].update(name="http"), "messaging/ports", "['http'] twice"),
     ("order", lambda d: ports(d).insert(1, ports(d).pop()), "messaging/ports", "before rmrroute"),
