@@ -86,6 +86,71 @@ def service(tmp_path: Path) -> Iterator[Live]:
         yield running
 
 
+# Options that each command demands (ric-plt-appmgr, xapp_orchestrater, server/cli.py).
+DMS_CLI = {
+    "health": set(),
+    "onboard": {"config_file_path", "shcema_file_path"},
+    "install": {"xapp_chart_name", "version", "namespace"},
+    "upgrade": {"xapp_chart_name", "old_version", "new_version", "namespace"},
+    "rollback": {"xapp_chart_name", "old_version", "new_version", "namespace"},
+    "uninstall": {"xapp_chart_name", "namespace"},
+}
+# Calls that the manager takes (nonrtric-plt-rappmanager, openapi/rappmanager).
+RAPP_MANAGER = {
+    ("POST", "/NAME", "file"),
+    ("GET", "/NAME", ""),
+    ("PUT", "/NAME", "primeOrder"),
+    ("DELETE", "/NAME", ""),
+    ("POST", "/NAME/instance", "acm sme"),
+    ("GET", "/NAME/instance/ID", ""),
+    ("PUT", "/NAME/instance/ID", "deployOrder"),
+    ("DELETE", "/NAME/instance/ID", ""),
+}
+
+
+def rapp_calls(script: str) -> Iterator[tuple[str, str, str]]:
+    """Method, path and what is sent of each call of the rApp manager."""
+    for call in re.findall(r"curl (.*?)(?=\ncurl |\n[A-Z]+=|\nkubectl |\Z)", script, re.DOTALL):
+        if (path := re.search(r'"\$RAPPS(/[^"]*)"', call)) is None:
+            continue
+        body = re.search(r"-d '(.*?)'", call, re.DOTALL)
+        sent = " ".join(json.loads(body[1])) if body else "file" if " -F file=@" in call else ""
+        method = re.search(r"-X (\w+)", call)
+        place = path[1].replace("/rancast", "/NAME").replace("$INSTANCE", "ID")
+        yield method[1] if method else "POST" if sent else "GET", place, sent
+
+
+def test_what_is_said_to_dms_cli_is_what_it_takes():
+    shown = re.findall(
+        r"dms_cli (\w+)((?: --\w+=\S+)*)", "".join(commands(PAGES[0], "On the RIC:"))
+    )
+    assert {name for name, _ in shown} == set(DMS_CLI)
+    for name, options in shown:
+        assert set(re.findall(r"--(\w+)=", options)) == DMS_CLI[name], name
+
+
+def test_what_is_asked_of_the_rapp_manager_is_what_it_takes():
+    shown = set(rapp_calls("".join(commands(PAGES[1], "On the RIC:"))))
+    assert shown == RAPP_MANAGER
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_no_request_hides_the_words_of_a_refusal(page):
+    calls = re.findall(r"\bcurl ([^\n]*)", "".join(body for _, _, body in blocks(page)))
+    assert calls
+    assert [call for call in calls if not call.startswith("-sS --fail-with-body ")] == []
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_addresses_inside_the_cluster_are_asked_through_a_forwarded_port(page):
+    for body in commands(page, "On the RIC:"):
+        for address in re.findall(r"(?:curl[^\n]* |=)\"?(http://[^/\s\"]+)", body):
+            assert address.startswith("http://127.0.0.1:"), address
+    forwarded = re.findall(r"port-forward service/\S+ (\d+):", "".join(b for *_, b in blocks(page)))
+    asked = re.findall(r"http://127\.0\.0\.1:(\d+)", "".join(b for *_, b in blocks(page)))
+    assert set(asked) == set(forwarded)
+
+
 @pytest.mark.parametrize("page", PAGES)
 def test_every_block_of_commands_says_where_it_runs(page):
     for above, language, body in blocks(page):
