@@ -206,8 +206,17 @@ def _write(files: Mapping[str, bytes], out: Path) -> None:
     out.mkdir(parents=True, exist_ok=True)
     console = Console()
     for name, content in files.items():
-        (out / name).write_bytes(content)
-        _say(console, f"written: {out / name}")
+        path = out / name
+        if path.is_dir():
+            raise PackageError(f"expected a file, or none, in the place of {path}, got a folder")
+        # Whole or not at all: what was there stays until then.
+        partial = out / f".{name}.part"
+        try:
+            partial.write_bytes(content)
+            os.replace(partial, path)
+        finally:
+            partial.unlink(missing_ok=True)
+        _say(console, f"written: {path}")
 
 
 def _say(console: Console, text: str) -> None:

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import errno
 import io
 import zipfile
 from pathlib import Path
@@ -150,6 +151,28 @@ def test_a_file_in_the_place_of_the_folder_is_said(make_chart, tmp_path):
     (tmp_path / "dist").write_text("")
     result = run("chart", "--chart", make_chart(), "--out", tmp_path / "dist", code=2)
     assert "expected a folder to write to" in result.output
+
+
+def test_a_folder_in_the_place_of_the_file_is_said(make_chart, tmp_path):
+    (tmp_path / "rancast.csar").mkdir()
+    result = run("csar", "--chart", make_chart(), *IMAGE, *URIS, "--out", tmp_path, code=2)
+    assert "got a folder" in result.output
+
+
+def test_a_full_disk_leaves_the_old_package_whole(make_chart, tmp_path, monkeypatch):
+    call = ("csar", "--chart", make_chart(), *IMAGE, *URIS, "--out", tmp_path / "out")
+    run(*call)
+    before = (tmp_path / "out" / "rancast.csar").read_bytes()
+
+    def fill(path: Path, content: bytes) -> int:
+        with path.open("wb") as file:
+            file.write(content[:10])
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(Path, "write_bytes", fill)
+    assert "No space left" in run(*call, "--provider", "other", code=2).output
+    assert (tmp_path / "out" / "rancast.csar").read_bytes() == before
+    assert len(list((tmp_path / "out").iterdir())) == 1
 
 
 @pytest.mark.parametrize("name", ["a.csar", "a.tgz"])
