@@ -119,7 +119,9 @@ def csar_files(package: ChartPackage, options: CsarOptions) -> dict[str, bytes]:
     invariant = uuid.uuid5(uuid.NAMESPACE_DNS, f"{options.release}.{options.namespace}.rapp")
     descriptor = ServiceDescriptor(
         # Of the content: a manager takes each of them once.
-        descriptor_id=str(uuid.uuid5(invariant, content_digest(files) + options.push_uri)),
+        descriptor_id=str(
+            uuid.uuid5(invariant, content_digest(files) + options.push_uri + options.provider)
+        ),
         invariant_id=str(invariant),
         name=options.release,
         version=chart.version,

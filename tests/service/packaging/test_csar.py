@@ -90,9 +90,11 @@ def test_identifiers_follow_the_content_and_the_invariant_does_not(make_chart):
     same = properties(files_of(make_chart()))
     other = properties(files_of(make_chart({"NOTICE": "new"})))
     elsewhere = properties(files_of(make_chart(), push_uri="http://other.example/api/charts"))
+    provided = properties(files_of(make_chart(), provider="Another"))
+    all_of_them = (first, other, elsewhere, provided)
     assert first["descriptor_id"] == same["descriptor_id"]
-    assert len({each["descriptor_id"] for each in (first, other, elsewhere)}) == 3
-    assert len({each["descriptor_invariant_id"] for each in (first, other, elsewhere)}) == 1
+    assert len({each["descriptor_id"] for each in all_of_them}) == 4
+    assert len({each["descriptor_invariant_id"] for each in all_of_them}) == 1
     assert uuid.UUID(first["descriptor_id"]) != uuid.UUID(first["descriptor_invariant_id"])
     assert first["application_version"] != other["application_version"]
 
