@@ -52,9 +52,13 @@ class Cluster:
         told = self.api.get("/version")
         return int(told["major"]), int(told["minor"].rstrip("+"))
 
-    def namespace(self) -> str:
-        """Make a namespace in which pods can be created; its name. It ends with the cluster."""
-        name = f"rancast-test-{secrets.token_hex(4)}"
+    def namespace(self, name: str | None = None) -> str:
+        """Make a namespace in which pods can be created; its name. It ends with the cluster.
+
+        Args:
+            name: Its name, where that matters; by default one that there is not yet.
+        """
+        name = name or f"rancast-test-{secrets.token_hex(4)}"
         self.api.create(at("v1", "namespaces"), {"metadata": {"name": name}})
         self.namespaces.append(name)
         wait_for(f"service account in {name}", lambda: self._account(name))

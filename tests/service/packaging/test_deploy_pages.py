@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import json
-import os
 import re
-import subprocess
-import sys
 import zipfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -15,59 +12,30 @@ import pytest
 import yaml
 
 from service.settings import Settings
+from tests.conftest import REPOSITORY
+from tests.deploy_pages import (
+    ANYWHERE,
+    PAGES,
+    PLACES,
+    RIC,
+    SERVICE,
+    blocks,
+    commands,
+    make_tools,
+    run,
+    write_files,
+)
 from tests.helm.conftest import CHART, Helm
 from tests.service.live import Live, live
 
-REPOSITORY = Path(__file__).resolve().parents[3]
 ADDRESS = "http://127.0.0.1:8080"
-ANYWHERE, SERVICE = "On any machine:", "Against the service:"
-PLACES = (ANYWHERE, SERVICE, "With a container engine:", "In the cluster:", "On the RIC:")
-BLOCK = re.compile(r"([^\n]*)\n\n```(sh|yaml)\n(.*?)```", re.DOTALL)
-PAGES = ("deploy-xapp.md", "deploy-rapp.md")
 TOKEN = "0123456789abcdef0123456789abcdef"
-
-
-def blocks(page: str) -> list[tuple[str, str, str]]:
-    """The line above each block, its language, and what is in it."""
-    return BLOCK.findall((REPOSITORY / "docs" / page).read_text(encoding="utf-8"))
-
-
-def commands(page: str, place: str) -> list[str]:
-    return [
-        body
-        for above, language, body in blocks(page)
-        if language == "sh" and above.lower().endswith(place.lower())
-    ]
-
-
-def run(script: str, folder: Path, tools: Path) -> str:
-    """What a script prints, run from its top to its bottom."""
-    path = f"{tools}{os.pathsep}{os.environ['PATH']}"
-    answer = subprocess.run(
-        ["bash", "-euo", "pipefail", "-c", script],
-        cwd=folder,
-        env={**os.environ, "PATH": path, "OMP_NUM_THREADS": "1"},
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=120,
-    )
-    assert answer.returncode == 0, answer.stdout + answer.stderr
-    return answer.stdout
 
 
 @pytest.fixture
 def tools(helm: Helm, tmp_path: Path) -> Path:
     """A folder for PATH: rancast of these sources, and one of the helms."""
-    folder = tmp_path / "bin"
-    folder.mkdir()
-    (folder / "helm").symlink_to(helm.binary)
-    front = folder / "rancast"
-    front.write_text(
-        f'#!/bin/sh\nPYTHONPATH="{REPOSITORY}" exec "{sys.executable}" -m rancast "$@"\n'
-    )
-    front.chmod(0o755)
-    return folder
+    return make_tools(tmp_path / "bin", helm.binary)
 
 
 @pytest.fixture
@@ -121,16 +89,14 @@ def rapp_calls(script: str) -> Iterator[tuple[str, str, str]]:
 
 
 def test_what_is_said_to_dms_cli_is_what_it_takes():
-    shown = re.findall(
-        r"dms_cli (\w+)((?: --\w+=\S+)*)", "".join(commands(PAGES[0], "On the RIC:"))
-    )
+    shown = re.findall(r"dms_cli (\w+)((?: --\w+=\S+)*)", "".join(commands(PAGES[0], RIC)))
     assert {name for name, _ in shown} == set(DMS_CLI)
     for name, options in shown:
         assert set(re.findall(r"--(\w+)=", options)) == DMS_CLI[name], name
 
 
 def test_what_is_asked_of_the_rapp_manager_is_what_it_takes():
-    shown = set(rapp_calls("".join(commands(PAGES[1], "On the RIC:"))))
+    shown = set(rapp_calls("".join(commands(PAGES[1], RIC))))
     assert shown == RAPP_MANAGER
 
 
@@ -143,7 +109,7 @@ def test_no_request_hides_the_words_of_a_refusal(page):
 
 @pytest.mark.parametrize("page", PAGES)
 def test_addresses_inside_the_cluster_are_asked_through_a_forwarded_port(page):
-    for body in commands(page, "On the RIC:"):
+    for body in commands(page, RIC):
         for address in re.findall(r"(?:curl[^\n]* |=)\"?(http://[^/\s\"]+)", body):
             assert address.startswith("http://127.0.0.1:"), address
     forwarded = re.findall(r"port-forward service/\S+ (\d+):", "".join(b for *_, b in blocks(page)))
@@ -163,11 +129,7 @@ def test_every_block_of_commands_says_where_it_runs(page):
 @pytest.mark.parametrize("page", PAGES)
 def test_what_runs_on_any_machine_runs_as_printed(page, work, tools, our_chart):
     assert our_chart == CHART
-    for above, language, body in blocks(page):
-        if language == "yaml":
-            name = re.search(r"`([\w.-]+\.yaml)`", above)
-            assert name is not None, above
-            (work / name[1]).write_text(body, encoding="utf-8")
+    write_files(page, work)
     output = run("".join(commands(page, ANYWHERE)), work, tools)
     assert ": fine" in output
     kinds = {each["kind"] for each in yaml.safe_load_all((work / "rendered.yaml").read_text())}
@@ -180,7 +142,7 @@ def test_what_runs_on_any_machine_runs_as_printed(page, work, tools, our_chart):
     # What the requests to the rApp manager name is in the package.
     with zipfile.ZipFile(work / "dist" / "rancast.csar") as archive:
         names = {Path(name).stem for name in archive.namelist()}
-    (request,) = re.findall(r"(\{\s*\"acm\".*?\})'", "".join(commands(page, "On the RIC:")), re.S)
+    (request,) = re.findall(r"(\{\s*\"acm\".*?\})'", "".join(commands(page, RIC)), re.S)
     stated = json.loads(request)
     assert {stated["acm"]["instance"], *stated["sme"].values()} <= names
 
