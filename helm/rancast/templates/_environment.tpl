@@ -80,25 +80,28 @@ env:
   {{- end }}
 {{- end -}}
 
-{{/* Environment of the service, and of the compiler, which has to see the same checkpoint. A name stands
-there once, and the user's has the last word: server-side apply refuses a list that holds it twice. */}}
-{{- define "rancast.environment" -}}
+{{/* (root, own, more): the list `env`. A name stands there once, and the user's has the last word:
+server-side apply refuses a list that holds it twice. */}}
+{{- define "rancast.variables" -}}
+{{- $more := include "rancast.render" (list (index . 0) (index . 2 | default list)) | fromYamlArray -}}
 {{- $names := list -}}
-{{- range .Values.extraEnv -}}{{- $names = append $names .name -}}{{- end -}}
+{{- range $more -}}{{- $names = append $names .name -}}{{- end -}}
 {{- $variables := list -}}
-{{- range (include "rancast.ownVariables" . | fromYaml).env -}}
+{{- range index . 1 -}}
 {{- if not (has .name $names) -}}{{- $variables = append $variables . -}}{{- end -}}
 {{- end -}}
 env:
-  {{- toYaml $variables | nindent 2 }}
-  {{- with .Values.extraEnv }}
-  {{- include "rancast.render" (list $ .) | nindent 2 }}
-  {{- end }}
+  {{- toYaml (concat $variables $more) | nindent 2 }}
+{{- end -}}
+
+{{/* Environment of the service, and of the compiler, which has to see the same checkpoint. */}}
+{{- define "rancast.environment" -}}
+{{ include "rancast.variables" (list . (include "rancast.ownVariables" . | fromYaml).env .Values.extraEnv) }}
 {{- if or .Values.extraEnvFrom (and (eq .Values.profile "near-rt") .Values.xapp.dbaasConfigMap) }}
 envFrom:
   {{- if and (eq .Values.profile "near-rt") .Values.xapp.dbaasConfigMap }}
   - configMapRef:
-      name: {{ .Values.xapp.dbaasConfigMap }}
+      name: {{ .Values.xapp.dbaasConfigMap | quote }}
       optional: true
   {{- end }}
   {{- with .Values.extraEnvFrom }}
@@ -125,12 +128,12 @@ envFrom:
 {{- if .Values.catalogues }}
 - name: catalogues
   configMap:
-    name: {{ include "rancast.suffixed" (list . "catalogues") }}
+    name: {{ include "rancast.suffixed" (list . "catalogues") | quote }}
 {{- end }}
 {{- if .Values.files }}
 - name: files
   configMap:
-    name: {{ include "rancast.suffixed" (list . "files") }}
+    name: {{ include "rancast.suffixed" (list . "files") | quote }}
 {{- end }}
 {{- end -}}
 

@@ -37,8 +37,8 @@
 {{/* Labels that a Deployment may never change, free of versions. The component keeps the pods of the
 service apart from those of training and tests. */}}
 {{- define "rancast.selectorLabels" -}}
-app.kubernetes.io/name: {{ include "rancast.name" . }}
-app.kubernetes.io/instance: {{ .Release.Name }}
+app.kubernetes.io/name: {{ include "rancast.name" . | quote }}
+app.kubernetes.io/instance: {{ .Release.Name | quote }}
 app.kubernetes.io/component: service
 {{- end -}}
 
@@ -51,6 +51,9 @@ app.kubernetes.io/component: service
   "app.kubernetes.io/component" (index . 1)
   "app.kubernetes.io/version" $root.Chart.AppVersion
   "app.kubernetes.io/managed-by" $root.Release.Service -}}
+{{- if and (eq (index . 1) "service") (eq $root.Values.profile "near-rt") -}}
+{{- $labels = merge $labels (include "rancast.xappLabels" $root | fromYaml) -}}
+{{- end -}}
 {{- $labels = mergeOverwrite (deepCopy ($root.Values.commonLabels | default dict)) $labels -}}
 {{- if gt (len .) 2 -}}{{- $labels = mergeOverwrite $labels (tpl (toYaml (index . 2 | default dict)) $root | fromYaml) -}}{{- end -}}
 {{- toYaml $labels -}}
@@ -73,7 +76,7 @@ below the name. */}}
 {{- if gt (len .) 2 -}}{{- $labels = mergeOverwrite $labels (tpl (toYaml (index . 2 | default dict)) $root | fromYaml) -}}{{- end -}}
 {{- if gt (len .) 3 -}}{{- $annotations = mergeOverwrite $annotations (tpl (toYaml (index . 3 | default dict)) $root | fromYaml) -}}{{- end -}}
 {{- if gt (len .) 4 -}}{{- $namespace = index . 4 | default $namespace -}}{{- end -}}
-namespace: {{ $namespace }}
+namespace: {{ $namespace | quote }}
 labels:
   {{- toYaml $labels | nindent 2 }}
 {{- with $annotations }}
@@ -131,6 +134,11 @@ imagePullSecrets:
 {{/* Fewest replicas that there are. */}}
 {{- define "rancast.fewestReplicas" -}}
 {{- if .Values.autoscaling.enabled -}}{{ .Values.autoscaling.minReplicas | int }}{{- else -}}{{ include "rancast.replicas" . }}{{- end -}}
+{{- end -}}
+
+{{/* The source of a volume that goes with its pod, bounded where a bound is given. */}}
+{{- define "rancast.emptyDirectory" -}}
+{{- toYaml (dict "emptyDir" (ternary (dict "sizeLimit" .) dict (not (empty .)))) -}}
 {{- end -}}
 
 {{/* Whether the models volume can be mounted by one node only; empty means it cannot be said to be. */}}

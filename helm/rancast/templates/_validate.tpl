@@ -7,6 +7,7 @@
 {{- include "rancast.validateProfile" . -}}
 {{- include "rancast.validateSettings" . -}}
 {{- include "rancast.validateRoutes" . -}}
+{{- include "rancast.validateNames" . -}}
 {{- end -}}
 
 {{- define "rancast.validateAccess" -}}

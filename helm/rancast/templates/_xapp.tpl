@@ -20,6 +20,12 @@ service-ricxapp-{{ include "rancast.xappName" . }}-rmr
 configmap-ricxapp-{{ include "rancast.xappName" . }}-appconfig
 {{- end -}}
 
+{{/* Labels by which the platform's own charts name the pods of xApps. */}}
+{{- define "rancast.xappLabels" -}}
+app: ricxapp-{{ include "rancast.xappName" . }}
+kubernetes_name: ricxapp_{{ include "rancast.xappName" . }}
+{{- end -}}
+
 {{- define "rancast.descriptorDirectory" -}}/opt/ric/config{{- end -}}
 
 {{/* What the platform's frameworks and the message router look for in the environment. */}}
@@ -27,11 +33,11 @@ configmap-ricxapp-{{ include "rancast.xappName" . }}-appconfig
 - name: CONFIG_FILE
   value: {{ include "rancast.descriptorDirectory" . }}/config-file.json
 - name: PLT_NAMESPACE
-  value: {{ .Values.xapp.platformNamespace }}
+  value: {{ .Values.xapp.platformNamespace | quote }}
 - name: RMR_RTG_SVC
   value: {{ .Values.xapp.rmrRoutePort | quote }}
 - name: RMR_SRC_ID
-  value: {{ include "rancast.rmrServiceName" . }}.{{ include "rancast.namespace" . }}
+  value: {{ printf "%s.%s" (include "rancast.rmrServiceName" .) (include "rancast.namespace" .) | quote }}
 {{- end -}}
 
 {{/* Where the platform's own Prometheus looks: at annotations of pods. */}}
