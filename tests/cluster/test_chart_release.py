@@ -127,6 +127,28 @@ def test_journal_on_a_claim_outlives_its_pod(release: Callable[[str], Release]) 
     ours.uninstall()
 
 
+@pytest.mark.parametrize("name", ["helm", "helm3"])
+def test_an_upgrade_turns_the_journals_claim_on_and_off(
+    release: Callable[[str], Release], name: str
+) -> None:
+    # What is replaced by the way: a rolling update by one that ends the old pod first.
+    ours = release(name)
+    asleep = with_values(SMALL, replicaCount=0)
+
+    def strategy() -> str:
+        (deployment,) = ours.objects("apps/v1", "deployments")
+        found: str = deployment["spec"]["strategy"]["type"]
+        return found
+
+    ours.install(asleep, wait=False)
+    assert strategy() == "RollingUpdate"
+    ours.upgrade(with_values(asleep, persistence={"enabled": True, "size": "1Gi"}), wait=False)
+    assert strategy() == "Recreate"
+    ours.upgrade(asleep, wait=False)
+    assert strategy() == "RollingUpdate"
+    ours.uninstall()
+
+
 def test_tokens_of_a_secret_lock_the_door(release: Callable[[str], Release]) -> None:
     ours = release("helm")
     token = secrets.token_urlsafe(32)

@@ -88,7 +88,24 @@ def test_models_are_mounted_where_the_service_looks_for_them(helm: Helm) -> None
 
 def test_models_that_several_nodes_mount_do_not_stop_a_rolling_update(helm: Helm) -> None:
     objects = helm.template({"models": {"enabled": True, "accessModes": ["ReadWriteMany"]}})
-    assert of_kind(objects, "Deployment")["spec"]["strategy"] == {"type": "RollingUpdate"}
+    assert of_kind(objects, "Deployment")["spec"]["strategy"]["type"] == "RollingUpdate"
+
+
+@pytest.mark.parametrize(
+    ("given", "surge", "unavailable"),
+    [
+        ({}, "25%", "25%"),
+        ({"type": "RollingUpdate"}, "25%", "25%"),
+        ({"rollingUpdate": {"maxSurge": 0}}, 0, "25%"),
+        ({"rollingUpdate": {"maxSurge": 1, "maxUnavailable": 0}}, 1, 0),
+    ],
+)
+def test_a_rolling_update_is_said_in_full_so_that_it_can_be_taken_back(
+    helm: Helm, given: dict[str, Any], surge: object, unavailable: object
+) -> None:
+    strategy = of_kind(helm.template({"strategy": given}), "Deployment")["spec"]["strategy"]
+    expected = {"maxSurge": surge, "maxUnavailable": unavailable}
+    assert strategy == {"type": "RollingUpdate", "rollingUpdate": expected}
 
 
 def test_an_existing_models_claim_is_used_and_none_is_made(helm: Helm) -> None:
@@ -106,6 +123,7 @@ def test_every_word_about_the_pod_reaches_it(helm: Helm) -> None:
         "terminationGracePeriodSeconds",
     ):
         assert spec[name] == FULL[name], name
+    assert volumes(spec)["tmp"] == {"name": "tmp", **FULL["temporaryVolume"]}
     assert spec["imagePullSecrets"] == [{"name": "registry-login"}, {"name": "shared-login"}]
     assert container(objects)["image"].startswith("registry.example.org:5000/ran/rancast@")
     assert container(objects)["lifecycle"] == FULL["lifecycle"]
@@ -171,3 +189,55 @@ def test_pods_spread_over_zones_and_nodes(
     labels = of_kind(objects, "Deployment")["spec"]["selector"]["matchLabels"]
     for each in found:
         assert (each["labelSelector"]["matchLabels"] == labels) is own
+
+
+EVERYTHING = {
+    "profile": "near-rt",
+    "access": {"tokenSecret": "callers", "tlsSecret": "tls"},
+    "catalogues": {"a.toml": ""},
+    "files": {"a.txt": ""},
+    "models": {"enabled": True, "accessModes": ["ReadWriteMany"]},
+    "compiled": {"enabled": True},
+    "retraining": {
+        "enabled": True,
+        "data": {"paths": ["/data"], "existingClaim": "pm"},
+        "sharedMemory": "1Gi",
+    },
+}
+
+
+@pytest.mark.parametrize("training", [False, True])
+def test_what_the_chart_has_in_the_pod_is_not_added_again(helm: Helm, training: bool) -> None:
+    objects = helm.template(EVERYTHING)
+    where = "retraining." if training else ""
+    spec = pod(objects)
+    if training:
+        spec = of_kind(objects, "CronJob")["spec"]["jobTemplate"]["spec"]["template"]["spec"]
+    lists = {"extraVolumes": [], "extraVolumeMounts": [], "extraInitContainers": []}
+    taken: list[tuple[str, dict[str, Any]]] = [
+        *(("extraVolumes", {"name": name, "emptyDir": {}}) for name in volumes(spec)),
+        *(
+            ("extraVolumeMounts", {"name": "tmp", "mountPath": path})
+            for path in mounts(spec["containers"][0])
+        ),
+        *(("extraInitContainers", {"name": each["name"]}) for each in spec["containers"]),
+    ]
+    assert len(taken) > 10
+    for name, one in taken:
+        group = {**lists, name: [one]}
+        added = {"retraining": {**EVERYTHING["retraining"], **group}} if training else group  # type: ignore[dict-item]
+        assert where + name in helm.refusal({**EVERYTHING, **added}).replace(
+            "extraContainers and ", ""
+        )
+
+
+def test_what_the_chart_leaves_unused_is_free(helm: Helm) -> None:
+    names = ("models", "tls", "tokens", "code", "data")
+    own = [{"name": name, "emptyDir": {}} for name in names]
+    assert set(names) < set(volumes(pod(helm.template({"extraVolumes": own}))))
+
+
+def test_containers_of_one_name_are_refused(helm: Helm) -> None:
+    one = [{"name": "wait", "image": "w"}]
+    assert "wait" in helm.refusal({"extraContainers": one, "extraInitContainers": one})
+    assert "extraInitContainers" in helm.refusal({"extraInitContainers": [{"name": "rancast"}]})
