@@ -1,4 +1,4 @@
-"""Names of every kind: those that YAML takes for something else, that Kubernetes refuses, or twice."""
+"""Names that YAML takes for something else, that Kubernetes refuses, or that stand there twice."""
 
 from __future__ import annotations
 
