@@ -51,6 +51,7 @@ _SERVICE_MONITOR = _closed(
     ("selector", "endpoints"),
     selector=_closed((), matchLabels=_TEXTS),
     namespaceSelector=_closed((), matchNames=_NAMES, any={"type": "boolean"}),
+    jobLabel={"type": "string"},
     targetLabels=_NAMES,
     endpoints=_list(
         _closed(
@@ -60,6 +61,16 @@ _SERVICE_MONITOR = _closed(
             path={"type": "string", "pattern": "^/"},
             scheme={"enum": ["http", "https"]},
             tlsConfig={"type": "object"},
+            authorization=_closed(
+                ("credentials",),
+                type={"type": "string"},
+                credentials=_closed(
+                    ("key",),
+                    name={"type": "string"},
+                    key={"type": "string"},
+                    optional={"type": "boolean"},
+                ),
+            ),
             interval=_DURATION_TEXT,
             scrapeTimeout=_DURATION_TEXT,
             honorLabels={"type": "boolean"},

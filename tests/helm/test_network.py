@@ -18,10 +18,25 @@ def test_the_service_is_reached_as_values_say(helm: Helm) -> None:
     spec = of_kind(helm.template(FULL), "Service")["spec"]
     for name in (
         *("type", "externalTrafficPolicy", "loadBalancerSourceRanges"),
-        *("ipFamilies", "ipFamilyPolicy"),
+        *("ipFamilies", "ipFamilyPolicy", "loadBalancerClass", "internalTrafficPolicy"),
+        "sessionAffinity",
     ):
         assert spec[name] == FULL["service"][name]
     assert spec["ports"][0]["nodePort"] == 30443
+    assert spec["ports"][0]["appProtocol"] == "https"
+
+
+def test_a_service_without_an_address_leads_to_the_pods_themselves(helm: Helm) -> None:
+    spec = of_kind(helm.template({"service": {"clusterIP": "None"}}), "Service")["spec"]
+    assert spec["clusterIP"] == "None"
+
+
+def test_both_services_of_an_xapp_speak_the_same_families(helm: Helm) -> None:
+    families = {"ipFamilies": ["IPv6"], "ipFamilyPolicy": "SingleStack"}
+    objects = helm.template({"profile": "near-rt", "service": families})
+    services = [each["spec"] for each in objects if each["kind"] == "Service"]
+    assert len(services) == 2
+    assert all(families.items() <= each.items() for each in services)
 
 
 @pytest.mark.parametrize("profile", ["", "near-rt"])
@@ -170,3 +185,10 @@ def test_helm_test_asks_the_service_by_its_name(helm: Helm) -> None:
     assert only["command"][-1] == "service.healthcheck"
     assert test["spec"]["automountServiceAccountToken"] is False
     assert "Pod" not in {each["kind"] for each in helm.template({"tests": {"enabled": False}})}
+
+
+def test_the_test_pod_can_be_marked(helm: Helm) -> None:
+    metadata = of_kind(helm.template(FULL), "Pod")["metadata"]
+    assert metadata["annotations"]["sidecar.istio.io/inject"] == "false"
+    assert metadata["annotations"]["helm.sh/hook"] == "test"
+    assert metadata["labels"]["example.org/team"] == "ran"

@@ -87,8 +87,10 @@ def test_the_dashboards_that_ship_reach_the_sidecar_byte_for_byte(each_helm: Hel
         if each["kind"] == "ConfigMap"
         for name, text in each["data"].items()
     }
+    # Grafana's sidecar puts the files of all charts into one folder.
     shipped = {
-        file.name: file.read_text().strip() for file in (CHART / "dashboards").glob("*.json")
+        f"rancast-{file.name}": file.read_text().strip()
+        for file in (CHART / "dashboards").glob("*.json")
     }
     assert found == shipped
 
@@ -141,7 +143,7 @@ def test_a_dashboard_becomes_a_config_map_that_the_sidecar_finds(helm: Helm, fil
     assert found["metadata"]["labels"]["grafana_dashboard"] == "1"
     assert found["metadata"]["annotations"] == {"grafana_folder": "RAN"}
     (name,) = found["data"]
-    assert name == "Our_service.json"
+    assert name == "rancast-Our_service.json"
     assert json.loads(found["data"][name]) == BOARD
 
 
@@ -182,3 +184,17 @@ def test_scrapes_speak_tls_where_the_service_does(helm: Helm) -> None:
     (endpoint,) = of_kind(objects, "ServiceMonitor")["spec"]["endpoints"]
     assert endpoint["scheme"] == "https"
     assert endpoint["tlsConfig"] == {"insecureSkipVerify": True}
+
+
+def test_prometheus_shows_a_token_where_the_metrics_ask_for_one(helm: Helm) -> None:
+    authorization = {"credentials": {"name": "scraper", "key": "token"}}
+    objects = helm.template(
+        {
+            "access": {"tokenSecret": "callers"},
+            "settings": {"open_paths": ["/healthz", "/readyz"]},
+            "serviceMonitor": {"enabled": True, "authorization": authorization, "jobLabel": "job"},
+        }
+    )
+    spec = of_kind(objects, "ServiceMonitor")["spec"]
+    assert spec["endpoints"][0]["authorization"] == authorization
+    assert spec["jobLabel"] == "job"

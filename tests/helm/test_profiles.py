@@ -127,6 +127,12 @@ def test_probes_and_scrapes_go_where_the_platform_looks(helm: Helm) -> None:
     }
 
 
+def test_scrapes_of_the_platform_speak_tls_where_the_service_does(helm: Helm) -> None:
+    objects = helm.template({**XAPP, "access": {"open": True, "tlsSecret": "tls"}})
+    annotations = of_kind(objects, "Deployment")["spec"]["template"]["metadata"]["annotations"]
+    assert annotations["prometheus.io/scheme"] == "https"
+
+
 @pytest.mark.parametrize(
     ("values", "default", "most"),
     [

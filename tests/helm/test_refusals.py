@@ -63,6 +63,39 @@ def test_a_service_with_a_lock_or_with_the_words_is_deployed(
         ({"access": {"open": True, "clientCa": True}}, "access.tlsSecret"),
         ({**LOCKED, "settings": {"open_paths": ["/healthz", "/*"]}}, "open_paths"),
         ({**LOCKED, "settings": {"open_paths": "/healthz, /*"}}, "open_paths"),
+        # A lock whose every path is open is none.
+        (
+            {
+                "access": {"open": True, "tokenSecret": "callers"},
+                "settings": {"open_paths": ["/*"]},
+                "service": {"type": "LoadBalancer"},
+            },
+            "access.openBeyondCluster",
+        ),
+        ({**LOCKED, "settings": {"tls_client_ca": "/ca"}}, "settings.tls_certificate"),
+        ({**LOCKED, "settings": {"tls_key": "/key"}}, "settings.tls_certificate"),
+        # Whom the chart itself sends has no token.
+        ({**LOCKED, "settings": {"open_paths": []}}, "probe"),
+        ({**LOCKED, "settings": {"open_paths": ["/docs"]}}, "probe"),
+        ({**LOCKED, "settings": {"open_paths": "/readyz"}}, "/healthz"),
+        (
+            {
+                **LOCKED,
+                "settings": {"open_paths": ["/healthz", "/readyz"]},
+                "serviceMonitor": {"enabled": True},
+            },
+            "serviceMonitor.authorization",
+        ),
+        (
+            {**LOCKED, "profile": "near-rt", "settings": {"open_paths": ["/ric/v1/*"]}},
+            "tests.enabled",
+        ),
+        # Rights.
+        ({"jobs": {"enabled": True}, "serviceAccount": {"create": False}}, "serviceAccount"),
+        (
+            {"jobs": {"enabled": True}, "serviceAccount": {"create": False, "name": "default"}},
+            "serviceAccount",
+        ),
         # Replicas.
         ({"replicaCount": 2}, "separateStores"),
         ({"autoscaling": {"enabled": True}}, "separateStores"),
@@ -81,6 +114,10 @@ def test_a_service_with_a_lock_or_with_the_words_is_deployed(
             "nothing to go by",
         ),
         ({**SCALED, "resources": {"requests": {"cpu": None}}}, "resources.requests.cpu"),
+        ({**SCALED, "extraContainers": [{"name": "mesh", "image": "m"}]}, "mesh"),
+        # Rollouts.
+        ({"minReadySeconds": 600}, "progressDeadlineSeconds"),
+        ({"strategy": {"type": "Recreate", "rollingUpdate": {"maxSurge": 1}}}, "rollingUpdate"),
         # Drains.
         (budget(minAvailable=1), "blocks every drain"),
         (several(**budget(minAvailable=2)), "blocks every drain"),
@@ -125,6 +162,20 @@ def test_a_service_with_a_lock_or_with_the_words_is_deployed(
         ),
         ({"retraining": {"enabled": True}, "models": SHARED}, "retraining.data.existingClaim"),
         (
+            {
+                "retraining": {
+                    "enabled": True,
+                    "extraVolumeMounts": [{"name": "a", "mountPath": "/database"}],
+                },
+                "models": SHARED,
+            },
+            "retraining.data.existingClaim",
+        ),
+        (
+            {"retraining": {**TRAINED, "concurrencyPolicy": "Allow"}, "models": SHARED},
+            "same checkpoint",
+        ),
+        (
             {"retraining": {"enabled": True, "data": {"paths": []}}, "models": SHARED},
             "needs retraining.data.paths",
         ),
@@ -132,6 +183,7 @@ def test_a_service_with_a_lock_or_with_the_words_is_deployed(
         ({"settings": {"budget_default_ms": 1500}}, "within 1000 ms"),
         ({"profile": "near-rt", "settings": {"budget_default_ms": 1001}}, "within 1000 ms"),
         ({"profile": "near-rt", "settings": {"budget_most_ms": 2000}}, "within 1000 ms"),
+        ({"settings": {"profile": "near-rt", "budget_most_ms": 2000}}, "within 1000 ms"),
         ({"profile": "near-rt", "settings": {"profile": "non-rt"}}, "contradict"),
         ({"profile": "near-rt", "xapp": {"name": "http-load"}}, "contains http"),
         ({"profile": "near-rt", "xapp": {"descriptor": {"name": "b"}}}, "descriptor.name"),
@@ -150,6 +202,20 @@ def test_a_service_with_a_lock_or_with_the_words_is_deployed(
         ({**LOCKED, "ingress": {"enabled": True}}, "ingress.hosts"),
         ({**LOCKED, "httpRoute": {"enabled": True}}, "httpRoute.parentRefs"),
         ({"service": {"nodePort": 30080}}, "service.type"),
+        ({"service": {"externalTrafficPolicy": "Local"}}, "service.type"),
+        ({"service": {"loadBalancerSourceRanges": ["10.0.0.0/8"]}}, "service.type LoadBalancer"),
+        (
+            {**LOCKED, "service": {"type": "NodePort", "loadBalancerClass": "example.org/a"}},
+            "service.type LoadBalancer",
+        ),
+        (
+            {**LOCKED, "service": {"type": "NodePort", "clusterIP": "None"}},
+            "contradict each other",
+        ),
+        (
+            {"compiled": {"enabled": True}, "extraArgs": ["--checkpoint=/a.safetensors"]},
+            "settings.model_path",
+        ),
     ],
 )
 def test_each_is_refused_with_its_reason(helm: Helm, values: dict[str, Any], reason: str) -> None:
@@ -177,6 +243,35 @@ def test_each_is_refused_with_its_reason(helm: Helm, values: dict[str, Any], rea
             "retraining": {"enabled": True, "command": "train", "data": {"paths": []}},
         },
         {"persistence": {"enabled": True}, "strategy": {"type": "Recreate"}},
+        {**SCALED, "resources": {"requests": {"cpu": None}, "limits": {"cpu": 2}}},
+        {
+            **SCALED,
+            "extraContainers": [
+                {"name": "mesh", "image": "m", "resources": {"limits": {"cpu": "100m"}}}
+            ],
+        },
+        {**LOCKED, "settings": {"open_paths": "/healthz, /readyz"}},
+        {**LOCKED, "settings": {"open_paths": ["/*"]}, "access": {"open": True}},
+        {
+            **LOCKED,
+            "settings": {"open_paths": ["/healthz", "/readyz"]},
+            "serviceMonitor": {"enabled": True, "authorization": {"credentials": {"key": "a"}}},
+        },
+        {
+            **LOCKED,
+            "profile": "near-rt",
+            "settings": {"open_paths": ["/ric/v1/*"]},
+            "tests": {"enabled": False},
+        },
+        {"settings": {"open_paths": []}},
+        {
+            "access": {"tokenSecret": "callers", "tlsSecret": "tls", "clientCa": True},
+            "settings": {"open_paths": []},
+        },
+        {"jobs": {"enabled": True}, "serviceAccount": {"create": False, "name": "trainer"}},
+        {"service": {"clusterIP": "None"}},
+        {"extraArgs": ["--checkpoint=/a.safetensors"]},
+        {"settings": {"budget_most_ms": 2000}},
         {"profile": "near-rt", "settings": {"budget_default_ms": 1000, "budget_most_ms": 1000}},
         {"profile": "non-rt", "settings": {"budget_default_ms": 20000}},
         {"settings": {"profile": "non-rt", "budget_default_ms": 20000}},

@@ -211,7 +211,36 @@ def test_what_is_added_to_training_reaches_it(helm: Helm) -> None:
     ours, spec = full["retraining"], job(objects)["template"]["spec"]
     assert variables(trainer(objects))["OMP_NUM_THREADS"] == "2"
     assert trainer(objects)["envFrom"] == ours["extraEnvFrom"]
-    for name in ("nodeSelector", "tolerations", "affinity", "priorityClassName"):
+    for name in (
+        *("nodeSelector", "tolerations", "affinity", "priorityClassName"),
+        *("runtimeClassName", "schedulerName"),
+    ):
         assert spec[name] == ours[name]
+    for name in ("hostAliases", "dnsPolicy", "dnsConfig"):
+        assert spec[name] == full[name]
+    assert spec["initContainers"] == ours["extraInitContainers"]
+    assert volumes(spec)["tmp"] == {"name": "tmp", **ours["temporaryVolume"]}
+    annotations = job(objects)["template"]["metadata"]["annotations"]
+    assert annotations == {**full["commonAnnotations"], **ours["podAnnotations"]}
     assert volumes(spec)["shared-memory"]["emptyDir"] == {"medium": "Memory", "sizeLimit": "1Gi"}
     assert of_kind(objects, "CronJob")["spec"]["timeZone"] == "Europe/Madrid"
+
+
+DIGEST = "sha256:" + "ab" * 32
+
+
+@pytest.mark.parametrize(
+    ("own", "expected"),
+    [
+        ({}, f"host.example/rancast@{DIGEST}"),
+        ({"tag": "gpu"}, "host.example/rancast:gpu"),
+        ({"repository": "ran/gpu"}, "host.example/ran/gpu:1.2.3"),
+        ({"registry": "other.example"}, "other.example/rancast:1.2.3"),
+        ({"digest": "sha256:" + "cd" * 32}, "host.example/rancast@sha256:" + "cd" * 32),
+    ],
+)
+def test_training_has_the_image_of_the_service_unless_it_is_given_its_own(
+    helm: Helm, own: dict[str, str], expected: str
+) -> None:
+    image = {"registry": "host.example", "tag": "1.2.3", "digest": DIGEST}
+    assert trainer(helm.template({**retrained(image=own), "image": image}))["image"] == expected

@@ -3,7 +3,7 @@ no reason to keep it waiting. A compiler that is killed takes its container alon
 pod's /tmp ends the next try at once. */}}
 {{- define "rancast.compiler" -}}
 - name: compile
-  image: {{ include "rancast.compilerImage" . | quote }}
+  image: {{ include "rancast.imageName" (list . .Values.compiled.image "-compiler") | quote }}
   imagePullPolicy: {{ .Values.image.pullPolicy }}
   {{- with .Values.securityContext }}
   securityContext:

@@ -97,30 +97,41 @@ annotations:
 {{- or .Values.automountServiceAccountToken .Values.jobs.enabled -}}
 {{- end -}}
 
-{{/* [registry/]repository, then @digest where there is one, else :tag. */}}
 {{- define "rancast.image" -}}
 {{- $registry := (.Values.global).imageRegistry | default .Values.image.registry -}}
-{{- with .Values.image -}}
+{{- include "rancast.imageName" (list . (merge (dict "registry" $registry) .Values.image) "") -}}
+{{- end -}}
+
+{{/* (root, image, what stands behind the service's tag): [registry/]repository, then @digest where there is
+one, else :tag. What the image leaves open is the service's, but for its digest, which is of one image. */}}
+{{- define "rancast.imageName" -}}
+{{- $root := index . 0 -}}
+{{- $main := $root.Values.image -}}
+{{- $behind := index . 2 -}}
+{{- with index . 1 -}}
+{{- $registry := .registry | default (($root.Values.global).imageRegistry | default $main.registry) -}}
 {{- if $registry -}}{{ $registry | trimSuffix "/" }}/{{- end -}}
-{{- .repository -}}
-{{- if .digest -}}@{{ .digest }}{{- else -}}:{{ .tag | default $.Chart.AppVersion }}{{- end -}}
+{{- .repository | default $main.repository -}}
+{{- if .digest -}}@{{ .digest }}{{- else -}}:{{ .tag | default (printf "%s%s" ($main.tag | default $root.Chart.AppVersion) $behind) }}{{- end -}}
 {{- end -}}
 {{- end -}}
 
-{{/* The compiler's image: what it leaves open is the service's, and its tag ends in -compiler. */}}
-{{- define "rancast.compilerImage" -}}
-{{- $main := .Values.image -}}
-{{- $shared := (.Values.global).imageRegistry -}}
-{{- with .Values.compiled.image -}}
-{{- $registry := .registry | default ($shared | default $main.registry) -}}
-{{- if $registry -}}{{ $registry | trimSuffix "/" }}/{{- end -}}
-{{- .repository | default $main.repository -}}
-{{- if .digest -}}@{{ .digest }}{{- else -}}:{{ .tag | default (printf "%s-compiler" ($main.tag | default $.Chart.AppVersion)) }}{{- end -}}
+{{/* The image of training: the service's, unless something of another is said. */}}
+{{- define "rancast.trainingImage" -}}
+{{- $own := .Values.retraining.image | default dict -}}
+{{- if compact (values $own) -}}
+{{- include "rancast.imageName" (list . $own "") -}}
+{{- else -}}
+{{- include "rancast.image" . -}}
 {{- end -}}
 {{- end -}}
 
 {{- define "rancast.imagePullSecrets" -}}
-{{- with concat (.Values.imagePullSecrets | default list) ((.Values.global).imagePullSecrets | default list) | uniq -}}
+{{- $secrets := list -}}
+{{- range concat (.Values.imagePullSecrets | default list) ((.Values.global).imagePullSecrets | default list) -}}
+{{- $secrets = append $secrets (ternary (dict "name" .) . (kindIs "string" .)) -}}
+{{- end -}}
+{{- with $secrets | uniq -}}
 imagePullSecrets:
   {{- toYaml . | nindent 2 }}
 {{- end -}}
@@ -136,9 +147,28 @@ imagePullSecrets:
 {{- if .Values.autoscaling.enabled -}}{{ .Values.autoscaling.minReplicas | int }}{{- else -}}{{ include "rancast.replicas" . }}{{- end -}}
 {{- end -}}
 
+{{/* How a pod finds hosts by name. */}}
+{{- define "rancast.nameResolution" -}}
+{{- with .Values.hostAliases }}
+hostAliases:
+  {{- toYaml . | nindent 2 }}
+{{- end }}
+{{- with .Values.dnsPolicy }}
+dnsPolicy: {{ . | quote }}
+{{- end }}
+{{- with .Values.dnsConfig }}
+dnsConfig:
+  {{- toYaml . | nindent 2 }}
+{{- end }}
+{{- end -}}
+
 {{/* The source of a volume that goes with its pod, bounded where a bound is given. */}}
 {{- define "rancast.emptyDirectory" -}}
 {{- toYaml (dict "emptyDir" (ternary (dict "sizeLimit" .) dict (not (empty .)))) -}}
+{{- end -}}
+
+{{- define "rancast.metricsPath" -}}
+{{- ternary "/ric/v1/metrics" "/metrics" (eq .Values.profile "near-rt") -}}
 {{- end -}}
 
 {{/* Whether the models volume can be mounted by one node only; empty means it cannot be said to be. */}}

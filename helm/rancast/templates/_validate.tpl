@@ -10,30 +10,6 @@
 {{- include "rancast.validateNames" . -}}
 {{- end -}}
 
-{{- define "rancast.validateAccess" -}}
-{{- $settings := .Values.settings | default dict -}}
-{{- $asks := or .Values.access.tokenSecret .Values.access.clientCa (get $settings "token_file") (get $settings "tls_client_ca") -}}
-{{- if not (or $asks .Values.access.open) -}}
-{{- fail "whoever reaches the pod could call: give access.tokenSecret or access.clientCa, or say access.open: true" -}}
-{{- end -}}
-{{- $outside := or (ne .Values.service.type "ClusterIP") .Values.ingress.enabled .Values.httpRoute.enabled -}}
-{{- if and $outside (not $asks) (not .Values.access.openBeyondCluster) -}}
-{{- fail "an open service would be reached from outside the cluster: give access.tokenSecret or access.clientCa, or say access.openBeyondCluster: true" -}}
-{{- end -}}
-{{- if and .Values.access.clientCa (not .Values.access.tlsSecret) -}}
-{{- fail "access.clientCa needs access.tlsSecret, which holds the CA under ca.crt" -}}
-{{- end -}}
-{{- $open := get $settings "open_paths" -}}
-{{- $open = ternary (splitList "," (toString $open)) $open (kindIs "string" $open) -}}
-{{- if not .Values.access.open -}}
-{{- range $open | default list -}}
-{{- if eq (trim .) "/*" -}}
-{{- fail "settings.open_paths: /* opens every path: name the paths, or say access.open: true" -}}
-{{- end -}}
-{{- end -}}
-{{- end -}}
-{{- end -}}
-
 {{- define "rancast.validateReplicas" -}}
 {{- $replicas := include "rancast.replicas" . | int -}}
 {{- if .Values.autoscaling.enabled -}}
@@ -47,8 +23,17 @@
 {{- fail "autoscaling.enabled has nothing to go by: give a target or autoscaling.metrics" -}}
 {{- end -}}
 {{- range $resource, $target := dict "cpu" .Values.autoscaling.targetCPUUtilizationPercentage "memory" .Values.autoscaling.targetMemoryUtilizationPercentage -}}
-{{- if and $target (not (dig "requests" $resource "" ($.Values.resources | default dict))) -}}
+{{- if $target -}}
+{{- /* A request that is left out is the limit, as the API server has it. */ -}}
+{{- if not (or (dig "requests" $resource "" ($.Values.resources | default dict)) (dig "limits" $resource "" ($.Values.resources | default dict))) -}}
 {{- fail (printf "autoscaling counts %s in percent of resources.requests.%s, which is missing: give it" $resource $resource) -}}
+{{- end -}}
+{{- range $.Values.extraContainers -}}
+{{- $own := .resources | default dict -}}
+{{- if not (or (dig "requests" $resource "" $own) (dig "limits" $resource "" $own)) -}}
+{{- fail (printf "autoscaling counts %s in percent of what all containers request, and that of %s in extraContainers is missing: give it resources.requests.%s" $resource .name $resource) -}}
+{{- end -}}
+{{- end -}}
 {{- end -}}
 {{- end -}}
 {{- end -}}
@@ -65,6 +50,9 @@
 {{- end -}}
 
 {{- define "rancast.validateDisruption" -}}
+{{- if ge (int .Values.minReadySeconds) (int (.Values.progressDeadlineSeconds | default 600)) -}}
+{{- fail (printf "minReadySeconds %d does not end before progressDeadlineSeconds %d: every rollout would count as failed; raise the latter" (int .Values.minReadySeconds) (int (.Values.progressDeadlineSeconds | default 600))) -}}
+{{- end -}}
 {{- with .Values.podDisruptionBudget -}}
 {{- if .enabled -}}
 {{- $least := .minAvailable -}}
@@ -91,6 +79,9 @@
 
 {{- define "rancast.validateVolumes" -}}
 {{- $rolls := and .Values.strategy (ne (dig "type" "RollingUpdate" .Values.strategy) "Recreate") -}}
+{{- if and .Values.strategy (not $rolls) .Values.strategy.rollingUpdate -}}
+{{- fail "strategy.rollingUpdate has no meaning beside type: Recreate: leave one of them out" -}}
+{{- end -}}
 {{- if and $rolls .Values.persistence.enabled -}}
 {{- fail "strategy RollingUpdate runs two pods at a time, and persistence.enabled has a single writer: leave strategy out, or say type: Recreate" -}}
 {{- end -}}
@@ -102,6 +93,9 @@
 {{- end -}}
 {{- with .Values.retraining -}}
 {{- if .enabled -}}
+{{- if eq .concurrencyPolicy "Allow" -}}
+{{- fail "retraining.concurrencyPolicy Allow lets two runs write the same checkpoint: use Forbid or Replace" -}}
+{{- end -}}
 {{- if not $.Values.models.enabled -}}
 {{- fail "retraining.enabled has nowhere to put its checkpoint: say models.enabled: true" -}}
 {{- end -}}
@@ -120,7 +114,7 @@
 {{- $local := false -}}
 {{- range .data.paths -}}{{- if or (eq . "/data") (hasPrefix "/data/" .) -}}{{- $local = true -}}{{- end -}}{{- end -}}
 {{- $mounted := .data.existingClaim -}}
-{{- range .extraVolumeMounts -}}{{- if hasPrefix "/data" .mountPath -}}{{- $mounted = true -}}{{- end -}}{{- end -}}
+{{- range .extraVolumeMounts -}}{{- if or (eq .mountPath "/data") (hasPrefix "/data/" .mountPath) -}}{{- $mounted = true -}}{{- end -}}{{- end -}}
 {{- if and $local (not $mounted) -}}
 {{- fail "retraining.data.paths lie in /data, where nothing is mounted: give retraining.data.existingClaim, or other paths" -}}
 {{- end -}}
@@ -137,7 +131,7 @@
 {{- $profile := .Values.profile | default ($stated | default "near-rt") -}}
 {{- range $name := list "budget_default_ms" "budget_most_ms" -}}
 {{- $budget := get $settings $name -}}
-{{- if and (eq $profile "near-rt") $budget (gt (float64 $budget) 1000.0) (or (eq $.Values.profile "near-rt") (eq $name "budget_default_ms")) -}}
+{{- if and (eq $profile "near-rt") $budget (gt (float64 $budget) 1000.0) (or (eq $.Values.profile "near-rt") (eq $stated "near-rt") (eq $name "budget_default_ms")) -}}
 {{- fail (printf "settings.%s %v: a near-RT RIC closes its loops within 1000 ms; lower it, or serve longer loops with profile: non-rt" $name $budget) -}}
 {{- end -}}
 {{- end -}}
@@ -171,6 +165,11 @@
 {{- if and .Values.compiled.enabled (eq (toString (get $settings "compiled")) "off") -}}
 {{- fail "compiled.enabled makes code that settings.compiled: off has the service leave alone" -}}
 {{- end -}}
+{{- range .Values.extraArgs -}}
+{{- if and $.Values.compiled.enabled (regexMatch "^--checkpoint(=|$)" .) -}}
+{{- fail "compiled.enabled makes code for settings.model_path, and extraArgs have another checkpoint served: give it there" -}}
+{{- end -}}
+{{- end -}}
 {{- if and .Values.models.enabled (get $settings "models_directory") -}}
 {{- fail "models.enabled sets settings.models_directory: leave one of them out" -}}
 {{- end -}}
@@ -196,7 +195,22 @@
 {{- if and .Values.httpRoute.enabled (not .Values.httpRoute.parentRefs) -}}
 {{- fail "httpRoute.enabled belongs to no gateway without httpRoute.parentRefs" -}}
 {{- end -}}
-{{- if and .Values.service.nodePort (eq .Values.service.type "ClusterIP") -}}
-{{- fail "service.nodePort needs service.type NodePort or LoadBalancer" -}}
+{{- with .Values.service -}}
+{{- range list "nodePort" "externalTrafficPolicy" -}}
+{{- if and (get $.Values.service .) (eq $.Values.service.type "ClusterIP") -}}
+{{- fail (printf "service.%s needs service.type NodePort or LoadBalancer" .) -}}
+{{- end -}}
+{{- end -}}
+{{- range list "loadBalancerSourceRanges" "loadBalancerClass" -}}
+{{- if and (get $.Values.service .) (ne $.Values.service.type "LoadBalancer") -}}
+{{- fail (printf "service.%s needs service.type LoadBalancer" .) -}}
+{{- end -}}
+{{- end -}}
+{{- if and (eq (.clusterIP | default "") "None") (ne .type "ClusterIP") -}}
+{{- fail (printf "service.clusterIP None and service.type %s contradict each other: leave one of them out" .type) -}}
+{{- end -}}
+{{- end -}}
+{{- if and .Values.jobs.enabled (eq (include "rancast.serviceAccountName" .) "default") -}}
+{{- fail "jobs.enabled would let every pod of the namespace that names no account run Jobs: say serviceAccount.create: true, or give serviceAccount.name" -}}
 {{- end -}}
 {{- end -}}

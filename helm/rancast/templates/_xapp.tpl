@@ -45,14 +45,20 @@ kubernetes_name: ricxapp_{{ include "rancast.xappName" . }}
 prometheus.io/scrape: "true"
 prometheus.io/port: {{ .Values.containerPort | quote }}
 prometheus.io/path: /ric/v1/metrics
+{{- if get (include "rancast.settings" . | fromYaml) "tls_certificate" }}
+prometheus.io/scheme: https
+{{- end }}
 {{- end -}}
 
 {{/* The descriptor: name, version, container, ports and probes, then what the values say. */}}
 {{- define "rancast.descriptor" -}}
 {{- $name := include "rancast.xappName" . -}}
 {{- $image := dict "name" .Values.image.repository "tag" (.Values.image.tag | default .Chart.AppVersion) -}}
+{{- /* The platform's schema takes a host there: what follows it is part of the name. */ -}}
 {{- with (.Values.global).imageRegistry | default .Values.image.registry -}}
-{{- $_ := set $image "registry" (. | trimSuffix "/") -}}
+{{- $parts := splitn "/" 2 (trimSuffix "/" .) -}}
+{{- $_ := set $image "registry" $parts._0 -}}
+{{- with $parts._1 -}}{{- $_ := set $image "name" (printf "%s/%s" . $image.name) -}}{{- end -}}
 {{- end -}}
 {{- $port := int .Values.containerPort -}}
 {{- $times := dict "initialDelaySeconds" 10 "periodSeconds" 15 -}}
