@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import httpx
@@ -146,6 +147,54 @@ def test_an_upgrade_turns_the_journals_claim_on_and_off(
     assert strategy() == "Recreate"
     ours.upgrade(asleep, wait=False)
     assert strategy() == "RollingUpdate"
+    ours.uninstall()
+
+
+@pytest.mark.parametrize("name", ["helm", "helm3"])
+def test_a_claim_that_is_retained_is_taken_up_again(
+    release: Callable[[str], Release], name: str
+) -> None:
+    ours = release(name)
+    asleep = with_values(SMALL, replicaCount=0)
+    kept = with_values(asleep, persistence={"enabled": True, "size": "1Gi", "retain": True})
+
+    def claim() -> str:
+        (found,) = ours.objects("v1", "persistentvolumeclaims")
+        uid: str = found["metadata"]["uid"]
+        return uid
+
+    ours.install(kept, wait=False)
+    first = claim()
+    ours.upgrade(asleep, wait=False)
+    ours.upgrade(kept, wait=False)
+    assert claim() == first
+    ours.uninstall()
+    ours.install(kept, wait=False)
+    assert claim() == first
+    ours.uninstall()
+
+
+def test_helm_4_takes_a_release_of_helm_3_over(release: Callable[[str], Release]) -> None:
+    older = release("helm3")
+    asleep = with_values(SMALL, replicaCount=0)
+    older.install(asleep, wait=False)
+    newer = replace(older, helm=release("helm").helm)
+    newer.upgrade(with_values(asleep, persistence={"enabled": True, "size": "1Gi"}), wait=False)
+    newer.run("upgrade", newer.name, str(newer.chart), "--server-side=true", values=asleep)
+    older.run("rollback", older.name, "1")
+    older.uninstall()
+
+
+def test_what_selects_the_pods_cannot_be_changed_in_place(
+    release: Callable[[str], Release],
+) -> None:
+    ours = release("helm")
+    asleep = with_values(SMALL, replicaCount=0)
+    ours.install(asleep, wait=False)
+    same_name = f"{ours.name}-rancast"
+    values = with_values(asleep, nameOverride="other", fullnameOverride=same_name)
+    answer = ours.try_run("upgrade", ours.name, str(ours.chart), values=values)
+    assert "immutable" in answer.stderr
     ours.uninstall()
 
 

@@ -353,6 +353,32 @@ def test_notes_say_how_to_reach_the_service_and_what_is_lost(helm: Helm) -> None
     assert "logs deployment/r-rancast --container compile" in notes.stdout
 
 
+@pytest.mark.parametrize(
+    ("values", "words"),
+    [
+        # A port that everyone may open, whatever the Service's.
+        ("access.open=true,service.port=443", "port-forward service/r-rancast 8080:443"),
+        ("access.open=true,access.tlsSecret=tls", "curl --insecure https://127.0.0.1:8080/readyz"),
+        ("access.tlsSecret=tls,access.clientCa=true", "curl --cert CERTIFICATE"),
+        ("access.open=true,prometheusRule.enabled=true", "prometheusRule.additionalLabels"),
+        (
+            "access.open=true,networkPolicy.enabled=true,serviceMonitor.enabled=true",
+            "networkPolicy.from",
+        ),
+        (
+            "access.tokenSecret=t,httpRoute.enabled=true,httpRoute.parentRefs[0].name=g,"
+            "httpRoute.hostnames[0]=cells.example",
+            "cells.example",
+        ),
+    ],
+)
+def test_notes_follow_the_values(helm: Helm, values: str, words: str) -> None:
+    if helm.run("version", "--short").stdout.startswith("v3."):
+        pytest.skip("Helm 3 prints notes only where it reaches a cluster")
+    notes = helm.run("install", "r", str(CHART), "--dry-run=client", "--set", values)
+    assert words in notes.stdout, notes.stderr
+
+
 def emptied(values: dict[str, Any], schema: dict[str, Any]) -> dict[str, Any]:
     """These values with null in place of every list and of every map that stands for itself."""
     wanted = set(schema.get("required", ()))

@@ -24,6 +24,11 @@ def test_a_generated_file_is_up_to_date(path: Path) -> None:
     )
 
 
+def test_the_chart_brings_the_projects_licence_along() -> None:
+    # A chart is handed on by itself.
+    assert (CHART / "LICENSE").read_bytes() == (CHART.parents[1] / "LICENSE").read_bytes()
+
+
 def test_every_value_is_a_row_with_its_default() -> None:
     found = {row.path: row for row in rows(VALUES)}
     assert found["persistence.size"].default == "5Gi"

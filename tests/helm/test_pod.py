@@ -213,7 +213,11 @@ def test_what_the_chart_has_in_the_pod_is_not_added_again(helm: Helm, training: 
     spec = pod(objects)
     if training:
         spec = of_kind(objects, "CronJob")["spec"]["jobTemplate"]["spec"]["template"]["spec"]
-    lists = {"extraVolumes": [], "extraVolumeMounts": [], "extraInitContainers": []}
+    lists: dict[str, list[Any]] = {
+        "extraVolumes": [],
+        "extraVolumeMounts": [],
+        "extraInitContainers": [],
+    }
     taken: list[tuple[str, dict[str, Any]]] = [
         *(("extraVolumes", {"name": name, "emptyDir": {}}) for name in volumes(spec)),
         *(

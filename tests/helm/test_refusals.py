@@ -90,6 +90,13 @@ def test_a_service_with_a_lock_or_with_the_words_is_deployed(
             {**LOCKED, "profile": "near-rt", "settings": {"open_paths": ["/ric/v1/*"]}},
             "tests.enabled",
         ),
+        (
+            {
+                "access": {"tlsSecret": "tls", "clientCa": True},
+                "serviceMonitor": {"enabled": True},
+            },
+            "serviceMonitor.tlsConfig",
+        ),
         # Rights.
         ({"jobs": {"enabled": True}, "serviceAccount": {"create": False}}, "serviceAccount"),
         (

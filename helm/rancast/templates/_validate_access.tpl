@@ -17,6 +17,9 @@
 {{- fail (printf "settings.%s needs settings.tls_certificate" .) -}}
 {{- end -}}
 {{- end -}}
+{{- if and .Values.serviceMonitor.enabled (or .Values.access.clientCa (get $settings "tls_client_ca")) (not .Values.serviceMonitor.tlsConfig) -}}
+{{- fail "clients need a certificate, and Prometheus has none: give serviceMonitor.tlsConfig" -}}
+{{- end -}}
 {{- include "rancast.validateOpenPaths" (list . $outside) -}}
 {{- end -}}
 
