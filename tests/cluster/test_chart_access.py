@@ -131,6 +131,33 @@ def test_job_is_created_read_and_deleted_with_the_token(account: Account) -> Non
     account.api.delete(f"{jobs}/own", propagationPolicy="Background")
 
 
+def test_jobs_of_a_namespace_of_their_own_are_allowed_there_alone(
+    cluster: Cluster, tmp_path: Path
+) -> None:
+    helm = find_helm("helm")
+    if helm is None:
+        unavailable("no helm beside Python or on PATH; `make tools` fetches it")
+    chart = copy_chart(tmp_path / "rancast", for_old_server=cluster.plane is not None)
+    training = cluster.namespace()
+    name = f"r-{secrets.token_hex(3)}"
+    release = Release(cluster, helm, chart, cluster.namespace(), name, tmp_path)
+    jobs = {"enabled": True, "namespace": training, "multiNode": True, "trainJobs": True}
+    release.install({**WITH_JOBS, "jobs": jobs}, wait=False)
+    (found,) = release.objects("v1", "serviceaccounts")
+    api = cluster.api.with_token(cluster.token(release.namespace, found["metadata"]["name"]))
+    account = Account(api, training, release.namespace)
+    for group, resource in (
+        *(("batch", "jobs"), ("", "services")),
+        ("trainer.kubeflow.org", "trainjobs"),
+    ):
+        assert account.may(group, resource, "create")
+        assert not account.may(group, resource, "create", account.elsewhere)
+    assert not account.may("", "services", "delete")
+    assert not account.may("", "secrets", "get")
+    api.close()
+    release.uninstall()
+
+
 def test_secrets_are_closed_to_the_token(account: Account) -> None:
     with pytest.raises(ApiError, match=r"^403 Forbidden"):
         account.api.list(at("v1", "secrets", account.namespace))

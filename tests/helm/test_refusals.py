@@ -163,10 +163,15 @@ def test_a_service_with_a_lock_or_with_the_words_is_deployed(
         (
             {
                 "retraining": TRAINED,
-                "models": {"enabled": True, "accessModes": ["ReadOnlyMany"]},
+                "models": {
+                    "enabled": True,
+                    "accessModes": ["ReadOnlyMany"],
+                    "existingClaim": "a",
+                },
             },
             "cannot write",
         ),
+        ({"models": {"enabled": True, "accessModes": ["ReadOnlyMany"]}}, "models.existingClaim"),
         ({"retraining": {"enabled": True}, "models": SHARED}, "retraining.data.existingClaim"),
         (
             {

@@ -62,6 +62,15 @@ def test_jobs_get_the_least_rights_and_a_token(helm: Helm) -> None:
     assert of_kind(objects, "ServiceAccount")["automountServiceAccountToken"] is False
 
 
+def test_train_jobs_may_be_made_where_they_are_asked_for(helm: Helm) -> None:
+    objects = helm.template({"jobs": {"enabled": True, "trainJobs": True}})
+    verbs = rights(objects)["trainer.kubeflow.org", "trainjobs"]
+    assert verbs == ["create", "get", "list", "delete"]
+    assert ("trainer.kubeflow.org", "trainjobs") not in rights(
+        helm.template({"jobs": {"enabled": True}})
+    )
+
+
 def test_services_may_be_made_where_a_job_spans_nodes(helm: Helm) -> None:
     objects = helm.template({"jobs": {"enabled": True, "multiNode": True}})
     assert rights(objects)["", "services"] == ["create"]

@@ -91,6 +91,9 @@
 {{- if and .Values.persistence.enabled .Values.models.enabled (eq (include "rancast.claimName" .) (include "rancast.modelsClaimName" .)) -}}
 {{- fail "persistence.existingClaim and models.existingClaim are the same claim: journal and training would both write to it; give each its own" -}}
 {{- end -}}
+{{- if and .Values.models.enabled (not .Values.models.existingClaim) (eq (join "," .Values.models.accessModes) "ReadOnlyMany") -}}
+{{- fail "models.accessModes ReadOnlyMany would make an empty volume that nobody can write to: add ReadWriteMany, or give models.existingClaim" -}}
+{{- end -}}
 {{- with .Values.retraining -}}
 {{- if .enabled -}}
 {{- if eq .concurrencyPolicy "Allow" -}}
