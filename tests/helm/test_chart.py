@@ -413,3 +413,21 @@ def test_a_group_of_values_that_is_taken_away_is_missed_by_name(
     each_helm: Helm, group: str
 ) -> None:
     assert group in each_helm.refusal({group: None})
+
+
+@pytest.mark.parametrize(
+    ("group", "key"),
+    [
+        ("access", "tokenSecretKey"),
+        ("retraining", "model"),
+        ("retraining", "checkpoint"),
+        ("retraining", "schedule"),
+        ("xapp", "platformNamespace"),
+        ("xapp", "rmrRoutePort"),
+        ("autoscaling", "minReplicas"),
+    ],
+)
+def test_a_value_that_something_is_made_of_is_missed_by_name(
+    helm: Helm, group: str, key: str
+) -> None:
+    assert key in helm.refusal({group: {key: None}})
