@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from tests.helm.conftest import Helm
-from tests.helm.rendered import named, of_kind, pod, variables
+from tests.helm.rendered import container, named, of_kind, pod, variables
 
 MODELS = {"enabled": True, "accessModes": ["ReadWriteMany"]}
 TRAINED = {"enabled": True, "data": {"paths": ["s3://bucket/pm"]}}
@@ -178,3 +178,18 @@ def test_a_bound_that_is_taken_away_is_none(
 @pytest.mark.parametrize("group", ["persistence", "models"])
 def test_a_claim_without_a_size_is_refused(each_helm: Helm, group: str) -> None:
     assert "size" in each_helm.refusal({group: {"enabled": True, "size": None}})
+
+
+def test_a_number_in_a_variable_is_written_as_a_text(helm: Helm) -> None:
+    extra = [
+        {"name": "COUNT", "value": 1_000_000},
+        {"name": "SWITCH", "value": True},
+        {"name": "REVISION", "value": "1{{ .Release.Revision }}"},
+        {"name": "EMPTY"},
+    ]
+    values = {"models": MODELS, "retraining": {**TRAINED, "extraEnv": extra}, "extraEnv": extra}
+    objects = helm.template(values)
+    expected = {"COUNT": "1000000", "SWITCH": "true", "REVISION": "11"}
+    job = of_kind(objects, "CronJob")["spec"]["jobTemplate"]["spec"]["template"]["spec"]
+    for one in (container(objects), job["containers"][0]):
+        assert expected.items() <= variables(one).items()

@@ -245,3 +245,11 @@ def test_containers_of_one_name_are_refused(helm: Helm) -> None:
     one = [{"name": "wait", "image": "w"}]
     assert "wait" in helm.refusal({"extraContainers": one, "extraInitContainers": one})
     assert "extraInitContainers" in helm.refusal({"extraInitContainers": [{"name": "rancast"}]})
+
+
+def test_the_platform_may_choose_the_user(helm: Helm) -> None:
+    chosen_by_the_platform = {"runAsUser": None, "runAsGroup": None, "fsGroup": None}
+    objects = helm.template({"podSecurityContext": chosen_by_the_platform})
+    for spec in (pod(objects), of_kind(objects, "Pod")["spec"]):
+        assert not set(chosen_by_the_platform) & set(spec["securityContext"])
+        assert spec["securityContext"]["runAsNonRoot"] is True

@@ -85,7 +85,11 @@ server-side apply refuses a list that holds it twice. */}}
 {{- define "rancast.variables" -}}
 {{- $more := include "rancast.render" (list (index . 0) (index . 2 | default list)) | fromYamlArray -}}
 {{- $names := list -}}
-{{- range $more -}}{{- $names = append $names .name -}}{{- end -}}
+{{- range $more -}}
+{{- $names = append $names .name -}}
+{{- /* Kubernetes takes texts only, and a number or a truth value is one as it is written. */ -}}
+{{- if not (or (kindIs "string" .value) (kindIs "invalid" .value)) -}}{{- $_ := set . "value" (toJson .value) -}}{{- end -}}
+{{- end -}}
 {{- $variables := list -}}
 {{- range index . 1 -}}
 {{- if not (has .name $names) -}}{{- $variables = append $variables . -}}{{- end -}}
