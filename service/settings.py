@@ -303,7 +303,10 @@ def load_settings(**overrides: Any) -> Settings:
     complaints = [
         _unknown(name, known)
         for name in sorted(os.environ)
-        if name.startswith(PREFIX) and name not in known and not _SERVICE_LINK.fullmatch(name)
+        # In small letters too: one setting spelt in two ways would be whichever came last.
+        if name.upper().startswith(PREFIX)
+        and name not in known
+        and not _SERVICE_LINK.fullmatch(name)
     ]
     try:
         settings = Settings(**overrides)
@@ -315,7 +318,7 @@ def load_settings(**overrides: Any) -> Settings:
 
 
 def _unknown(name: str, known: set[str]) -> str:
-    close = difflib.get_close_matches(name, known, n=1, cutoff=0.8)
+    close = difflib.get_close_matches(name.upper(), known, n=1, cutoff=0.8)
     hint = f"did you mean {close[0]}?" if close else "unset it"
     return f"{name} is no setting; {hint}"
 

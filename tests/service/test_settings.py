@@ -65,6 +65,14 @@ def test_a_misspelt_variable_is_named_with_the_right_one(monkeypatch):
         load_settings()
 
 
+@pytest.mark.parametrize("name", ["rancast_open_access", "Rancast_Open_Access"])
+def test_a_setting_in_small_letters_is_refused_as_it_could_overrule_the_other(monkeypatch, name):
+    monkeypatch.setenv("RANCAST_OPEN_ACCESS", "false")
+    monkeypatch.setenv(name, "true")
+    with pytest.raises(SettingsError, match=f"{name} is no .* did you mean RANCAST_OPEN_ACCESS"):
+        load_settings()
+
+
 def test_a_variable_like_no_setting_is_to_be_unset(monkeypatch):
     monkeypatch.setenv("RANCAST_ZZZZZZ", "1")
     with pytest.raises(SettingsError, match="RANCAST_ZZZZZZ is no setting; unset it"):
