@@ -117,7 +117,7 @@ def test_a_variable_of_ones_own_takes_the_place_of_that_of_training(helm: Helm) 
     assert variables(spec["containers"][0])["HOME"] == "/home"
 
 
-@pytest.mark.parametrize("name", ["JOB_NAME", "OUT", "VERSION_PREFIX"])
+@pytest.mark.parametrize("name", ["JOB_NAME", "VERSION_PREFIX"])
 def test_what_a_run_knows_its_checkpoint_by_cannot_be_changed(each_helm: Helm, name: str) -> None:
     extra = [{"name": name, "value": "a"}]
     refusal = each_helm.refusal({"models": MODELS, "retraining": {**TRAINED, "extraEnv": extra}})
