@@ -120,6 +120,30 @@ def test_alerts_can_be_left_out_and_get_labels_that_win(helm: Helm, filled: Path
     assert groups["mine"][0]["labels"] == {"team": "ran", "site": "a"}
 
 
+def test_alerts_link_to_where_the_runbook_can_be_read(helm: Helm) -> None:
+    mine = {"alert": "Mine", "expr": "vector(1)", "annotations": {"runbook_url": "wiki#mine"}}
+    said = {
+        "enabled": True,
+        "runbookUrl": "https://wiki.example.org/rancast",
+        "extraGroups": [{"name": "mine", "rules": [mine]}],
+    }
+    groups = rule_groups(helm.template({"prometheusRule": said}))
+    assert groups.pop("mine")[0]["annotations"] == mine["annotations"]
+    links = {
+        rule["alert"]: rule["annotations"]["runbook_url"]
+        for rules in groups.values()
+        for rule in rules
+        if "alert" in rule
+    }
+    assert len(links) > 20
+    assert links == {name: f"https://wiki.example.org/rancast#{name.lower()}" for name in links}
+
+
+@pytest.mark.parametrize("url", ["wiki", "https://a.example#b"])
+def test_a_runbook_is_a_page_that_can_be_linked_to(helm: Helm, url: str) -> None:
+    assert "runbookUrl" in helm.refusal({"prometheusRule": {"enabled": True, "runbookUrl": url}})
+
+
 def test_a_file_that_holds_no_rules_is_refused_by_name(helm: Helm, filled: Path) -> None:
     (filled / "rules" / "two.yaml").write_text("rules: []\n")
     values = {"prometheusRule": {"enabled": True}, "access": {"open": True}}

@@ -5,24 +5,20 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import kubernetes_validate
 import pytest
 import yaml
 
-from tests.helm.conftest import CHART, Helm, unavailable
+from tests.helm.conftest import CHART, Helm
 from tests.helm.custom_resources import faults, is_custom
 
 VALUES = sorted((CHART / "ci").glob("*-values.yaml"))
 VERSIONS = ("1.25", "1.28", "1.32", "1.37")
 
 
-@pytest.mark.cluster
 @pytest.mark.parametrize("version", VERSIONS)
 @pytest.mark.parametrize("values", VALUES, ids=lambda path: path.stem)
 def test_objects_are_valid_to_the_last_key(helm: Helm, values: Path, version: str) -> None:
-    try:
-        import kubernetes_validate
-    except ImportError:
-        unavailable("kubernetes-validate is not installed: the cluster extra")
     for each in helm.template(yaml.safe_load(values.read_text()), "--kube-version", version):
         if not is_custom(each):
             # A kind that is not known, and not among those of custom_resources, is an error.

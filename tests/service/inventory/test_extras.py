@@ -6,15 +6,12 @@ import tomllib
 from importlib.metadata import distribution
 from pathlib import Path
 
-import pytest
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
 from service.inventory.policy import refuse_unreviewed
 from service.inventory.python import python_packages
 from tests.conftest import REPOSITORY
-
-pytestmark = pytest.mark.cluster
 
 
 def test_what_the_kubernetes_client_brings_may_be_shipped(tmp_path: Path) -> None:
