@@ -6,6 +6,7 @@ TrainingError
     JobNotFoundError  no job of this run id
     JobConflictError  another job has this run id
     BackendError      where jobs run cannot be reached, or refuses
+      NotAllowedError   whoever asks may not, or is not known; asking again does not help
 """
 
 from __future__ import annotations
@@ -31,3 +32,7 @@ class JobConflictError(JobError):
 
 class BackendError(JobError):
     """Where jobs run cannot be reached, or refuses; the message says what it answered."""
+
+
+class NotAllowedError(BackendError):
+    """Whoever asks may not, or is not known there; asking again does not help."""

@@ -11,7 +11,6 @@ from kubernetes import client
 
 from tests.training.jobs.contract import BackendContract, Site
 from training.jobs.cluster.backend import INDEX_NOTE, _is_first
-from training.jobs.cluster.connection import connect
 from training.jobs.cluster.kubernetes import KubernetesBackend
 from training.jobs.cluster.pods import name_of
 from training.jobs.errors import BackendError, JobConflictError, JobSpecError
@@ -178,30 +177,6 @@ def test_what_may_not_be_done_points_at_the_role(api, backend, pod_job):
         backend.submit(pod_job)
 
 
-def test_an_account_that_the_server_does_not_know_is_told(api, tmp_path, pod_job):
-    cluster = connect(api.write_kubeconfig(tmp_path / "other", token="wrong"))
-    with pytest.raises(BackendError, match="does not know who asks"):
-        KubernetesBackend(cluster).submit(pod_job)
-    cluster.api.rest_client.pool_manager.clear()
-
-
-def test_a_server_that_is_not_there_is_told(api, connected):
-    backend = KubernetesBackend(connected())
-    backend.cluster.api.configuration.retries = False
-    api.close()
-    with pytest.raises(BackendError, match="cannot be reached"):
-        backend.list()
-
-
-@pytest.mark.parametrize("answer", [b'{"metadata": 3}', b'{"spec": {"template": "x"}}'])
-def test_an_answer_that_is_none_is_an_error_of_ours(cluster, api, backend, pod_job, answer):
-    cluster.idle = True
-    backend.submit(pod_job)
-    api.answer_instead["/apis/batch/v1/namespaces/training/jobs/rancast-one"] = answer
-    with pytest.raises(BackendError, match="cannot be read"):
-        backend.status("one")
-
-
 def test_what_the_schema_refuses_is_told_with_the_servers_words(backend, pod_job):
     pod = replace(pod_job.pod, node_selector=(("disk", None),))
     with pytest.raises(BackendError, match="submit one"):
@@ -213,18 +188,6 @@ def test_a_local_job_is_refused(backend, pod_job):
         backend.submit(replace(pod_job, pod=None))
     with pytest.raises(JobSpecError, match="working directory"):
         backend.submit(replace(pod_job, directory="/data"))
-
-
-def test_a_kubeconfig_that_is_missing_or_lacks_the_context_is_told(api, tmp_path):
-    with pytest.raises(BackendError, match="way to a cluster"):
-        connect(tmp_path / "none")
-    with pytest.raises(BackendError, match="no context is called other"):
-        connect(api.write_kubeconfig(tmp_path / "kubeconfig"), "other")
-
-
-def test_the_namespace_is_the_contexts_or_the_one_that_is_named(connected):
-    assert connected().namespace == "training"
-    assert connected(namespace="other").namespace == "other"
 
 
 def test_of_several_nodes_the_first_one_tells_how_far_they_are() -> None:

@@ -11,16 +11,20 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+import yaml
 from kubernetes import client, config
 from kubernetes.client.exceptions import ApiException
 from kubernetes.config.config_exception import ConfigException
-from pydantic import ValidationError
 from urllib3.exceptions import HTTPError
 
-from training.jobs.errors import BackendError, JobNotFoundError
+from training.jobs.errors import BackendError, JobError, JobNotFoundError, NotAllowedError
 
 TIMEOUT_SECONDS = (3.0, 30.0)
 """To connect, and between two reads."""
+
+# What the client raises where the server's answer is not of the shape that it expects: no JSON,
+# null in the place of an object, a number in the place of a text.
+_UNREADABLE = (ValueError, TypeError, AttributeError, KeyError)
 
 _ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount")
 
@@ -77,10 +81,11 @@ def connect(
         contexts, current = config.list_kube_config_contexts(config_file=file)
         chosen = current if context is None else _named(contexts, context)
         api = config.new_client_from_config(config_file=file, context=chosen["name"])
-    except (ConfigException, OSError, KeyError, TypeError) as error:
+    except (ConfigException, yaml.YAMLError, OSError, *_UNREADABLE) as error:
+        said = " ".join(str(error).split())
         raise BackendError(
             f"expected the way to a cluster (--kubeconfig, KUBECONFIG, or a pod's own account), "
-            f"got none that works: {error}"
+            f"got none that works: {said or type(error).__name__}"
         ) from error
     return Cluster(api, namespace or chosen["context"].get("namespace") or "default")
 
@@ -102,18 +107,22 @@ def asking(what: str, missing: str | None = None) -> Iterator[None]:
 
     Raises:
         JobNotFoundError: It is not there.
+        NotAllowedError: The server does not know who asks, or does not let him.
         BackendError: The server refuses, cannot be reached, or answers what is no answer.
     """
     try:
         yield
+    except JobError:
+        raise
     except ApiException as error:
         if error.status == 404 and missing is not None:
             raise JobNotFoundError(missing) from error
-        raise BackendError(_refusal(what, error)) from error
-    except ValidationError as error:
-        raise BackendError(f"{what}: the server's answer cannot be read: {error}") from error
+        refused = NotAllowedError if error.status in (401, 403) else BackendError
+        raise refused(_refusal(what, error)) from error
     except HTTPError as error:
         raise BackendError(f"{what}: the API server cannot be reached: {error}") from error
+    except _UNREADABLE as error:
+        raise BackendError(f"{what}: the server's answer cannot be read: {error}") from error
 
 
 def _refusal(what: str, error: ApiException) -> str:

@@ -49,7 +49,7 @@ class Pods:
             found = self.cluster.core.list_namespaced_event(
                 self.cluster.namespace, field_selector=about, _request_timeout=TIMEOUT_SECONDS
             )
-        return tuple(sorted(found.items, key=_seen))
+            return tuple(sorted(found.items, key=_seen))
 
     def tail(self, name: str, lines: int) -> list[str]:
         """The last lines of a pod; none where it has not begun or is gone.
@@ -121,7 +121,7 @@ def find_pods(cluster: Cluster, selector: str) -> tuple[client.V1Pod, ...]:
         found = cluster.core.list_namespaced_pod(
             cluster.namespace, label_selector=selector, _request_timeout=TIMEOUT_SECONDS
         )
-    return tuple(sorted(found.items, key=lambda pod: (created(pod), name_of(pod))))
+        return tuple(sorted(found.items, key=lambda pod: (created(pod), name_of(pod))))
 
 
 def run_of(pod: client.V1Pod) -> str:
