@@ -73,7 +73,7 @@ def test_train_jobs_may_be_made_where_they_are_asked_for(helm: Helm) -> None:
 
 def test_services_may_be_made_where_a_job_spans_nodes(helm: Helm) -> None:
     objects = helm.template({"jobs": {"enabled": True, "multiNode": True}})
-    assert rights(objects)["", "services"] == ["create"]
+    assert rights(objects)["", "services"] == ["create", "get"]
 
 
 def test_rights_hold_in_the_namespace_of_the_jobs_for_the_account_of_the_service(

@@ -69,6 +69,8 @@ class ApiDouble:
         self.logs: dict[str, PodLog] = {}
         self.changed = threading.Condition()
         self.forbidden: set[tuple[str, str]] = set()
+        self.unknown_fields: dict[str, set[str]] = {}
+        self.knows_strict = True
         self.on_created: Callable[[str, Object], None] = _leave
         self.on_deleted: Callable[[str, Object], None] = _leave
         self.cut_logs_after_bytes: list[int] = []
@@ -123,8 +125,14 @@ class ApiDouble:
                     del self.objects[key]
             self.changed.notify_all()
 
-    def create(self, plural: str, body: Object) -> Object:
+    def create(self, plural: str, body: Object, *, strict: bool = False) -> Object:
         self._validate(plural, body)
+        unknown = self.unknown_fields.get(plural, set()) & set(body["spec"])
+        if unknown and strict and self.knows_strict:
+            said = ", ".join(f'unknown field "spec.{name}"' for name in sorted(unknown))
+            raise Refusal(400, f"strict decoding error: {said}")
+        kept = {name: value for name, value in body["spec"].items() if name not in unknown}
+        body = {**body, "spec": kept}
         name = body["metadata"]["name"]
         with self.changed:
             if (plural, name) in self.objects:
@@ -252,7 +260,8 @@ def _handler(double: ApiDouble) -> type[BaseHTTPRequestHandler]:
         def _do(self, verb: str, match: re.Match[str], query: dict[str, str], body: Object) -> Any:
             plural, name = match["plural"], match["name"]
             if verb == "create":
-                return double.create(plural, body)
+                strict = query.get("fieldValidation") == "Strict"
+                return double.create(plural, body, strict=strict)
             if verb == "delete":
                 policy = query.get("propagationPolicy") or body.get("propagationPolicy", "Orphan")
                 return double.delete(plural, name, policy)

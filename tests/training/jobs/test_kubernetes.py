@@ -152,6 +152,46 @@ def test_a_job_whose_service_is_refused_is_not_left_behind(cluster, api, backend
     Site(lambda: backend, pod_job).until_gone("one")
 
 
+def test_a_job_that_runs_outlives_a_second_submit_that_is_refused(cluster, api, backend, pod_job):
+    cluster.idle = True
+    several = replace(pod_job, nodes=2)
+    backend.submit(several)
+    api.forbidden.add(("create", "services"))
+    with pytest.raises(BackendError, match=r"not allowed.*goes on as it was"):
+        backend.submit(several)
+    assert ("delete", "jobs") not in api.requests
+    assert backend.status("one").phase is Phase.PENDING
+    assert len(api.find("services")) == 1
+
+
+def test_a_job_that_has_ended_needs_nothing_any_more(idle, api, backend, pod_job):
+    several = replace(pod_job, run_id="two", nodes=2)
+    backend.submit(several)
+    idle.condition("jobs", "rancast-two", "Complete", "CompletionsReached")
+    api.remove("services", "rancast-two")
+    assert not backend.submit(several).fresh
+    assert api.find("services") == []
+
+
+def test_a_service_of_another_job_is_not_taken_for_its_own(cluster, api, backend, pod_job):
+    cluster.idle = True
+    owner = {"apiVersion": "batch/v1", "kind": "Job", "name": "rancast-one", "uid": "before"}
+    about = {"name": "rancast-one", "ownerReferences": [owner]}
+    api.put("services", {"apiVersion": "v1", "kind": "Service", "metadata": about, "spec": {}})
+    with pytest.raises(JobConflictError, match="Service rancast-one is not this job's"):
+        backend.submit(replace(pod_job, nodes=2))
+    Site(lambda: backend, pod_job).until_gone("one")
+
+
+def test_a_server_without_indexed_jobs_is_told_and_keeps_nothing(cluster, api, backend, pod_job):
+    cluster.idle = True
+    api.unknown_fields["jobs"] = {"completionMode", "podFailurePolicy", "podReplacementPolicy"}
+    with pytest.raises(BackendError, match=r"knows no Indexed Jobs.*--nodes 1"):
+        backend.submit(replace(pod_job, nodes=2))
+    Site(lambda: backend, pod_job).until_gone("one")
+    assert backend.submit(pod_job).fresh
+
+
 def test_jobs_of_others_are_not_listed(cluster, api, backend, pod_job):
     cluster.idle = True
     backend.submit(pod_job)

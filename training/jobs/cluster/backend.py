@@ -30,7 +30,7 @@ from training.jobs.cluster.follower import LogFollower
 from training.jobs.cluster.pod import OURS
 from training.jobs.cluster.pods import Pods, created, find_pods, name_of, run_of
 from training.jobs.cluster.pods import phase_of as pod_phase
-from training.jobs.errors import BackendError, JobConflictError, JobNotFoundError
+from training.jobs.errors import BackendError, JobConflictError, JobError, JobNotFoundError
 from training.jobs.names import check_run_id, object_name
 from training.jobs.progress import last_words, progress_of
 from training.jobs.spec import JobSpec
@@ -73,11 +73,18 @@ class ClusterBackend(ABC):
 
     @abstractmethod
     def _create(self, spec: JobSpec) -> None:
-        """Make the object that stands for a run; raises ApiException as the client does."""
+        """Make the object that stands for a run; raises ApiException as the client does.
+
+        Raises:
+            BackendError: The server dropped what the run cannot do without; nothing is left there.
+        """
 
     @abstractmethod
     def _accompany(self, spec: JobSpec, uid: str) -> None:
-        """Make what a run needs besides, where it is not there yet."""
+        """Make what a run needs besides, where it is not there yet.
+
+        Raises ApiException as the client does, and JobConflictError where that belongs to another.
+        """
 
     @abstractmethod
     def _read(self, name: str) -> Snapshot:
@@ -104,9 +111,8 @@ class ClusterBackend(ABC):
         snapshot = self._snapshot(spec.run_id)
         if not fresh:
             _check_same(snapshot, spec)
-        # Also of a job that was there: whoever submitted it may have been killed half way.
-        with asking(f"submit {spec.run_id}"):
-            self._accompany(spec, snapshot.uid)
+        if phase_of(snapshot, ()) not in (Phase.SUCCEEDED, Phase.FAILED):
+            self._complete(spec, snapshot, fresh=fresh)
         pods = self._pods(spec.run_id).found()
         return Submission(self._status(snapshot, pods, told=not fresh), fresh)
 
@@ -142,6 +148,23 @@ class ClusterBackend(ABC):
         name = object_name(check_run_id(run_id))
         with suppress(JobNotFoundError), asking(f"cancel {run_id}", missing=name):
             self._delete(name)
+
+    def _complete(self, spec: JobSpec, snapshot: Snapshot, *, fresh: bool) -> None:
+        """Make what a run needs besides its object.
+
+        Also of a job that was there: whoever submitted it may have been killed half way.
+        """
+        try:
+            with asking(f"submit {spec.run_id}"):
+                self._accompany(spec, snapshot.uid)
+        except JobError as error:
+            if not fresh:
+                # It may have what it needs, and days of work behind it.
+                raise type(error)(f"{error}; the job that was there goes on as it was") from error
+            # Without it the nodes would wait for each other until the deadline.
+            with suppress(BackendError):
+                self.cancel(spec.run_id)
+            raise
 
     def _snapshot(self, run_id: str) -> Snapshot:
         name = object_name(check_run_id(run_id))

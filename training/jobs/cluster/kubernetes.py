@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from contextlib import suppress
 from typing import Any
 
 from kubernetes import client
@@ -15,6 +14,8 @@ from training.jobs.cluster.connection import TIMEOUT_SECONDS
 from training.jobs.cluster.job import build_job, build_service
 from training.jobs.cluster.pod import CONTAINER, DIGEST_ANNOTATION, RUN_ID_LABEL
 from training.jobs.cluster.pods import LONG_AGO
+from training.jobs.errors import BackendError, JobConflictError
+from training.jobs.names import object_name
 from training.jobs.spec import JobSpec
 
 
@@ -36,9 +37,19 @@ class KubernetesBackend(ClusterBackend):
         ]
 
     def _create(self, spec: JobSpec) -> None:
-        self.cluster.batch.create_namespaced_job(
-            self.cluster.namespace, build_job(spec), _request_timeout=TIMEOUT_SECONDS
+        job = build_job(spec)
+        made = self.cluster.batch.create_namespaced_job(
+            self.cluster.namespace, job, _request_timeout=TIMEOUT_SECONDS
         )
+        # Of fields that they do not know, servers only warn. A job of one node does without them.
+        indexed = made.spec is not None and made.spec.completion_mode == "Indexed"
+        if spec.nodes > 1 and not indexed:
+            self._delete(object_name(spec.run_id))
+            raise BackendError(
+                f"submit {spec.run_id}: the API server knows no Indexed Jobs (Kubernetes 1.24 and "
+                "newer do), without which nodes do not find each other; use one node (--nodes 1), "
+                "with several --processes"
+            )
 
     def _accompany(self, spec: JobSpec, uid: str) -> None:
         job = build_job(spec)
@@ -53,10 +64,21 @@ class KubernetesBackend(ClusterBackend):
             )
         except ApiException as error:
             if error.status != CONFLICT:
-                # Without it the nodes would wait for each other until the deadline.
-                with suppress(ApiException):
-                    self._delete(job.metadata.name or "")
                 raise
+            self._check_owner(job.metadata.name or "", uid)
+
+    def _check_owner(self, service: str, uid: str) -> None:
+        """Refuse a Service that goes with another object than the run's."""
+        found = self.cluster.core.read_namespaced_service(
+            service, self.cluster.namespace, _request_timeout=TIMEOUT_SECONDS
+        )
+        owners = (found.metadata.owner_references if found.metadata else None) or []
+        if uid not in [owner.uid for owner in owners]:
+            raise JobConflictError(
+                f"the Service {service} is not this job's; it is still being removed with the job "
+                "that it belongs to (submit again in a minute), or someone else's (choose another "
+                "--run-id)"
+            )
 
     def _read(self, name: str) -> Snapshot:
         return _snapshot(
