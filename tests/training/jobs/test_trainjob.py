@@ -10,6 +10,7 @@ from kubernetes.client import ApiClient
 
 from tests.training.jobs.contract import BackendContract, Site
 from training.jobs.cluster.trainjob import TrainJobBackend, build_trainjob
+from training.jobs.errors import BackendError
 from training.jobs.pod_settings import Mount, Toleration
 
 
@@ -17,6 +18,19 @@ class TestTrainJob(BackendContract):
     @pytest.fixture
     def site(self, connected, pod_job):
         return Site(lambda: TrainJobBackend(connected(), poll_seconds=0.02), pod_job, retries=False)
+
+
+@pytest.mark.parametrize("strict", [True, False])
+def test_a_trainer_that_is_too_old_is_told_and_runs_nothing(api, connected, pod_job, strict):
+    api.unknown_fields["trainjobs"] = {"runtimePatches", "activeDeadlineSeconds"}
+    api.knows_strict = strict
+    ran = []
+    api.on_created = lambda plural, _body: ran.append(plural)
+    backend = TrainJobBackend(connected(), poll_seconds=0.02)
+    with pytest.raises(BackendError, match=r"Trainer 2\.2 or newer.*runtimePatches"):
+        backend.submit(pod_job)
+    Site(lambda: backend, pod_job).until_gone("one")
+    assert ran == [] if strict else ["trainjobs"]
 
 
 @pytest.fixture

@@ -12,10 +12,11 @@ from datetime import datetime
 from typing import Any, cast
 
 from kubernetes import client
+from kubernetes.client.exceptions import ApiException
 
 from training.jobs.cluster.backend import SELECTOR, ClusterBackend
 from training.jobs.cluster.conditions import COMPLETE, FAILED, Condition, Snapshot
-from training.jobs.cluster.connection import TIMEOUT_SECONDS, Cluster
+from training.jobs.cluster.connection import TIMEOUT_SECONDS, Cluster, server_message
 from training.jobs.cluster.pod import (
     DIGEST_ANNOTATION,
     RUN_ID_LABEL,
@@ -30,6 +31,7 @@ from training.jobs.cluster.pod import (
     volumes,
 )
 from training.jobs.cluster.pods import LONG_AGO
+from training.jobs.errors import BackendError
 from training.jobs.program import told_by_environment
 from training.jobs.spec import JobSpec
 
@@ -132,9 +134,29 @@ class TrainJobBackend(ClusterBackend):
 
     def _create(self, spec: JobSpec) -> None:
         (body,) = self.manifests(spec)
-        self.cluster.custom.create_namespaced_custom_object(
-            GROUP, VERSION, self.cluster.namespace, PLURAL, body, _request_timeout=TIMEOUT_SECONDS
+        old = (
+            f"submit {spec.run_id}: expected Kubeflow Trainer 2.2 or newer: the one of this "
+            "cluster would run the job without its volumes, its limits or its deadline"
         )
+        try:
+            made = self.cluster.custom.create_namespaced_custom_object(
+                GROUP,
+                VERSION,
+                self.cluster.namespace,
+                PLURAL,
+                body,
+                field_validation="Strict",
+                _request_timeout=TIMEOUT_SECONDS,
+            )
+        except ApiException as error:
+            if error.status == 400 and "unknown field" in (said := server_message(error)):
+                raise BackendError(f"{old} ({said})") from error
+            raise
+        # Servers before 1.25 do not know that they are to be strict.
+        lost = sorted(set(body["spec"]) - set(cast(_Object, made)["spec"]))
+        if lost:
+            self._delete(body["metadata"]["name"])
+            raise BackendError(f"{old} (dropped: {', '.join(lost)})")
 
     def _accompany(self, spec: JobSpec, uid: str) -> None:
         """Nothing: the runtime makes the Service of the nodes."""
