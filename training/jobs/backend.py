@@ -11,12 +11,15 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Protocol
 
-from training.jobs.errors import BackendError
+from training.jobs.errors import BackendError, NotAllowedError
 from training.jobs.spec import JobSpec
 from training.jobs.status import JobStatus
 
-FAILED_LOOKS = 10
-"""So many looks at a job in a row may fail before whoever waits for it gives up."""
+PATIENCE_SECONDS = 600.0
+"""How long an answer is waited for once there was one; an update of a server takes minutes."""
+
+REFUSED_LOOKS = 10
+"""So many looks in a row may be refused: a server that has just started does not know all yet."""
 
 POLL_SECONDS = 2.0
 
@@ -106,27 +109,30 @@ def wait_for(
     *,
     poll_seconds: float = POLL_SECONDS,
     sleep: Callable[[float], None] = time.sleep,
+    clock: Callable[[], float] = time.monotonic,
 ) -> Iterator[JobStatus]:
     """Ask for a job's status again and again; the last one is the first that is enough.
 
-    Once there was an answer, a few looks in a row may fail: a cluster restarts its servers while
-    jobs go on.
+    Once there was an answer, looks may fail for a while: a cluster restarts its servers while jobs
+    go on.
 
     Raises:
         JobNotFoundError: There is no such job, or no more.
         BackendError: The backend cannot be asked, or no more.
     """
-    left = 0
+    answered_at, refused = None, 0
     while True:
         try:
             status = backend.status(run_id)
-        except BackendError:
-            if not left:
+        except BackendError as error:
+            refused = refused + 1 if isinstance(error, NotAllowedError) else 0
+            if answered_at is None or refused > REFUSED_LOOKS:
                 raise
-            left -= 1
+            if clock() - answered_at > PATIENCE_SECONDS:
+                raise
             sleep(poll_seconds)
             continue
-        left = FAILED_LOOKS
+        answered_at, refused = clock(), 0
         yield status
         if enough(status):
             return

@@ -151,8 +151,10 @@ def _read_aside(
                     if left.is_set():
                         return
                     show(line)
-            except JobError:
+            except JobNotFoundError:
                 pass  # the status tells what there is to tell
+            except JobError as error:
+                show(LogLine(run_id, f"rancast: {error}"))
             finally:
                 read.set()
 

@@ -7,6 +7,7 @@ TrainingError
     JobConflictError  another job has this run id
     BackendError      where jobs run cannot be reached, or refuses
       NotAllowedError   whoever asks may not, or is not known; asking again does not help
+      SilentLogError    a log that is followed has brought nothing for a while
 """
 
 from __future__ import annotations
@@ -36,3 +37,7 @@ class BackendError(JobError):
 
 class NotAllowedError(BackendError):
     """Whoever asks may not, or is not known there; asking again does not help."""
+
+
+class SilentLogError(BackendError):
+    """A log that is followed has brought nothing for a while; it may still bring more."""

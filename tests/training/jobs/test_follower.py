@@ -8,7 +8,7 @@ import pytest
 
 from training.jobs.cluster.follower import LogFollower
 from training.jobs.cluster.pods import Pods
-from training.jobs.errors import BackendError
+from training.jobs.errors import BackendError, NotAllowedError
 
 START = 1_790_000_000_000_000_000
 
@@ -105,15 +105,67 @@ def test_a_pod_that_is_gone_ends_its_stream_and_not_the_others(api, pods, pod):
     assert "b" in read
 
 
-def test_a_log_that_may_not_be_read_is_given_up(api, pods, pod, monkeypatch):
-    monkeypatch.setattr("training.jobs.cluster.follower.MOST_FAILURES", 3)
+@pytest.mark.parametrize("follow", [True, False])
+def test_a_log_that_may_not_be_read_is_told_at_once(api, pods, pod, follow):
     pod("first", ["a"], "Succeeded")
+    pod("second", ["b"], "Succeeded")
     api.forbidden.add(("get", "pods/log"))
-    assert list(LogFollower(pods, lambda: True, poll_seconds=0.01)) == []
+    with pytest.raises(NotAllowedError, match=r"the log of first: not allowed.*and 1 more logs"):
+        list(LogFollower(pods, lambda: True, follow=follow, poll_seconds=0.01))
+    assert api.requests.count(("get", "pods/log")) == 2
 
 
-def test_pods_that_cannot_be_looked_for_are_an_error(api, pods, monkeypatch):
-    monkeypatch.setattr("training.jobs.cluster.follower.MOST_FAILURES", 3)
+@pytest.mark.parametrize("follow", [True, False])
+def test_a_log_that_cannot_be_read_is_told_after_all_others(api, pods, pod, monkeypatch, follow):
+    monkeypatch.setattr("training.jobs.cluster.follower.BRIEF_SECONDS", 0.05)
+    pod("first", ["a"], "Failed")
+    pod("second", ["b"], "Succeeded")
+    del api.logs["first"]
+    lines = iter(LogFollower(pods, lambda: True, follow=follow, poll_seconds=0.01))
+    assert next(lines).text == "b"
+    with pytest.raises(BackendError, match=r"the log of first: .* waiting to start"):
+        next(lines)
+
+
+def test_a_log_that_cannot_be_read_while_the_run_goes_on_is_tried_again(api, pods, pod):
+    log = pod("first", ["a"])
+    del api.logs["first"]
+    looks = iter(range(1000))
+
+    def finished() -> bool:
+        if next(looks) == 5:
+            api.logs["first"] = log
+            end(api, "first")
+        return bool(log.ended)
+
+    read = LogFollower(pods, finished, poll_seconds=0.01)
+    assert [line.text for line in read] == ["a"]
+
+
+def test_a_log_that_is_silent_is_waited_for(api, pods, pod, monkeypatch):
+    monkeypatch.setattr("training.jobs.cluster.pods.TIMEOUT_SECONDS", (3.0, 0.05))
+    monkeypatch.setattr("training.jobs.cluster.follower.PATIENCE_SECONDS", 0.0)
+    log = pod("first", ["a"])
+
+    def finished() -> bool:
+        # Every time that it says nothing, it is asked again.
+        if api.requests.count(("get", "pods/log")) > 4 and not log.ended:
+            with api.changed:
+                log.lines.append((START + 10**9, "b"))
+            end(api, "first")
+        return bool(log.ended)
+
+    read = LogFollower(pods, finished, poll_seconds=0.01)
+    assert [line.text for line in read] == ["a", "b"]
+
+
+def test_logs_that_went_with_their_pods_are_an_error(pods):
+    with pytest.raises(BackendError, match="no pod of one is left, and its logs went with it"):
+        list(LogFollower(pods, lambda: True, poll_seconds=0.01))
+    assert list(LogFollower(pods, lambda: False, follow=False, poll_seconds=0.01)) == []
+
+
+def test_pods_that_may_not_be_looked_for_are_an_error_at_once(api, pods):
     api.forbidden.add(("list", "pods"))
     with pytest.raises(BackendError, match="list pods: not allowed"):
         list(LogFollower(pods, lambda: True, poll_seconds=0.01))

@@ -1,7 +1,7 @@
 """Reads the logs of all pods of a run at once, each in a thread of its own, each line once.
 
-It does its best: a stream that breaks is taken up again where it was, and one that cannot be is
-given up. What became of the run is never learnt here.
+A stream that breaks is taken up again where it was; of one that cannot be, the end tells why. What
+became of the run is never learnt here.
 """
 
 from __future__ import annotations
@@ -10,19 +10,19 @@ import math
 import queue
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
-from training.jobs.backend import POLL_SECONDS, LogLine
+from training.jobs.backend import PATIENCE_SECONDS, POLL_SECONDS, LogLine
 from training.jobs.cluster.cursor import Cursor
 from training.jobs.cluster.pods import ENDED, Pods, name_of, phase_of
-from training.jobs.errors import BackendError, JobNotFoundError
+from training.jobs.errors import BackendError, JobNotFoundError, NotAllowedError, SilentLogError
 
 QUEUED_LINES = 10_000
 MARGIN_SECONDS = 600
 """How much more is read again than the time since the last line; clocks and kubelets differ."""
-MOST_FAILURES = 30
-"""Failures in a row after which a pod's log is given up."""
+BRIEF_SECONDS = 10.0
+"""How long a log of a run that is over, or that is not followed, is tried to be read."""
 
 
 @dataclass
@@ -36,10 +36,12 @@ class _Stream:
     over: threading.Event
     follow: bool
     wait_seconds: float
+    lost: BackendError | None = None
 
     def run(self) -> None:
-        cursor, failures, heard_at = Cursor(), 0, None
-        while not self.stop.is_set() and failures < MOST_FAILURES:
+        cursor, heard_at = Cursor(), None
+        answered_at = time.monotonic()
+        while not self.stop.is_set():
             since = None
             if heard_at is not None:
                 since = math.ceil(time.monotonic() - heard_at) + MARGIN_SECONDS
@@ -50,7 +52,7 @@ class _Stream:
                 if phase != "Pending":
                     cursor.restart()
                     for line in self._lines(since, follow=self.follow and phase not in ENDED):
-                        failures, heard_at = 0, time.monotonic()
+                        answered_at = heard_at = time.monotonic()
                         text = cursor.take(line)
                         if text is not None:
                             self.emit(LogLine(self.name, text))
@@ -58,12 +60,21 @@ class _Stream:
                 never = phase == "Pending" and was_over
                 if phase in ENDED or never or not self.follow:
                     return
+                answered_at = time.monotonic()
                 # A log that was rotated, and a proxy that lost patience, end streams too.
                 self.stop.wait(self.wait_seconds)
             except JobNotFoundError:
                 return
-            except BackendError:
-                failures += 1
+            except SilentLogError:
+                # An epoch may take hours; the pod is there, or looking for it fails next.
+                answered_at = time.monotonic()
+            except BackendError as error:
+                waits = self.follow and not self.over.is_set()
+                patience = PATIENCE_SECONDS if waits else BRIEF_SECONDS
+                refused = isinstance(error, NotAllowedError)
+                if refused or time.monotonic() - answered_at >= patience:
+                    self.lost = error
+                    return
                 self.stop.wait(self.wait_seconds)
 
     def _phase(self) -> str:
@@ -112,6 +123,7 @@ class LogFollower:
         self._poll_seconds = poll_seconds
         self._stop, self._over = threading.Event(), threading.Event()
         self._lines: queue.Queue[LogLine | None] = queue.Queue(QUEUED_LINES)
+        self._told = False
         self._error: Exception | None = None
         self._thread = threading.Thread(
             target=self._look_for_pods, name=f"logs of {pods.run_id}", daemon=True
@@ -122,7 +134,8 @@ class LogFollower:
         """All lines until the run has ended and everything has been read.
 
         Raises:
-            BackendError: The pods could not even be looked for.
+            BackendError: The pods could not be looked for, a log could not be read to its end, or
+                all of them are gone with their pods.
         """
         while (line := self._lines.get()) is not None:
             yield line
@@ -134,6 +147,7 @@ class LogFollower:
         self._stop.set()
 
     def _emit(self, line: LogLine | None) -> None:
+        self._told = self._told or line is not None
         while True:
             try:
                 self._lines.put(line, timeout=self._poll_seconds)
@@ -143,17 +157,19 @@ class LogFollower:
                     return
 
     def _look_for_pods(self) -> None:
-        streams: dict[str, threading.Thread] = {}
-        failures = 0
+        streams: dict[str, tuple[_Stream, threading.Thread]] = {}
+        answered_at = time.monotonic()
+        finished, names = False, []
         try:
             while not self._stop.is_set():
                 try:
                     finished = self._finished()
                     names = [name_of(pod) for pod in self._pods.found()]
-                    failures = 0
+                    answered_at = time.monotonic()
+                except NotAllowedError:
+                    raise
                 except BackendError:
-                    failures += 1
-                    if failures >= MOST_FAILURES:
+                    if time.monotonic() - answered_at >= PATIENCE_SECONDS:
                         raise
                     self._stop.wait(self._poll_seconds)
                     continue
@@ -161,22 +177,37 @@ class LogFollower:
                     if name not in streams:
                         streams[name] = self._begin(name)
                         if not self._follow:
-                            streams[name].join()
+                            streams[name][1].join()
                 if finished or not self._follow:
                     self._over.set()
                     break
                 self._stop.wait(self._poll_seconds)
-            for thread in streams.values():
+            for _, thread in streams.values():
                 thread.join()
+            self._error = _loss([stream.lost for stream, _ in streams.values() if stream.lost])
+            if finished and not names and not self._told and self._error is None:
+                run_id = self._pods.run_id
+                self._error = BackendError(
+                    f"no pod of {run_id} is left, and its logs went with it; how it ended: "
+                    f"rancast job status {run_id}"
+                )
         except Exception as error:
             self._error = error
         finally:
             self._emit(None)
 
-    def _begin(self, name: str) -> threading.Thread:
+    def _begin(self, name: str) -> tuple[_Stream, threading.Thread]:
         stream = _Stream(
             self._pods, name, self._emit, self._stop, self._over, self._follow, self._poll_seconds
         )
         thread = threading.Thread(target=stream.run, name=f"log of {name}", daemon=True)
         thread.start()
-        return thread
+        return stream, thread
+
+
+def _loss(errors: Sequence[BackendError]) -> BackendError | None:
+    """What could not be read, in one error: mostly it is the same for all pods."""
+    if not errors:
+        return None
+    others = f" (and {len(errors) - 1} more logs)" if len(errors) > 1 else ""
+    return type(errors[0])(f"{errors[0]}{others}")

@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from kubernetes import client
+from urllib3.exceptions import MaxRetryError, ReadTimeoutError
 
 from training.jobs.cluster.connection import TIMEOUT_SECONDS, Cluster, asking
 from training.jobs.cluster.pod import RUN_ID_LABEL
+from training.jobs.errors import SilentLogError
 
 ENDED = ("Succeeded", "Failed")
+INDEX_NOTE = "batch.kubernetes.io/job-completion-index"
+"""Which pod of an Indexed Job it is: an annotation, and since 1.28 a label."""
+
 LONG_AGO = datetime(1970, 1, 1, tzinfo=UTC)
 
 
@@ -44,12 +50,32 @@ class Pods:
         Raises:
             BackendError: The server refuses or cannot be reached.
         """
-        about = f"involvedObject.kind={kind},involvedObject.name={name},type=Warning"
-        with asking(f"list the events of {name}"):
+        return self._events(f"involvedObject.kind={kind},involvedObject.name={name},type=Warning")
+
+    def past(self, names: str, since: datetime) -> tuple[client.CoreV1Event, ...]:
+        """What the cluster said of pods, whether they are still there or not; the last of it last.
+
+        Args:
+            names: Regular expression of their names.
+            since: Nothing that was said before.
+
+        Raises:
+            BackendError: The server refuses or cannot be reached.
+        """
+        found = self._events("involvedObject.kind=Pod")
+        called = re.compile(names)
+        return tuple(
+            event
+            for event in found
+            if seen(event) >= since and called.fullmatch(event.involved_object.name or "")
+        )
+
+    def _events(self, about: str) -> tuple[client.CoreV1Event, ...]:
+        with asking("list events"):
             found = self.cluster.core.list_namespaced_event(
                 self.cluster.namespace, field_selector=about, _request_timeout=TIMEOUT_SECONDS
             )
-            return tuple(sorted(found.items, key=_seen))
+            return tuple(sorted(found.items, key=seen))
 
     def tail(self, name: str, lines: int) -> list[str]:
         """The last lines of a pod; none where it has not begun or is gone.
@@ -64,14 +90,21 @@ class Pods:
         """A pod's log in pieces as they come, each line with its time stamp before it.
 
         Raises:
-            JobNotFoundError: The pod is gone.
+            SilentLogError: Nothing came for a while from a log that is followed.
             BackendError: The server refuses, cannot be reached, or the stream broke.
         """
-        with (
-            asking(f"read the log of {name}", missing=f"{name} is gone"),
-            self._log(name, follow=follow, stamped=True, since_seconds=since_seconds) as pieces,
-        ):
-            yield from pieces
+        with asking(f"read the log of {name}"):
+            try:
+                with self._log(
+                    name, follow=follow, stamped=True, since_seconds=since_seconds
+                ) as pieces:
+                    yield from pieces
+            except (ReadTimeoutError, MaxRetryError) as error:
+                # Without a line there is not even a head of the answer, and it is asked for again.
+                cause = error.reason if isinstance(error, MaxRetryError) else error
+                if follow and isinstance(cause, ReadTimeoutError):
+                    raise SilentLogError(f"{name} says nothing") from error
+                raise
 
     def _log(
         self,
@@ -145,6 +178,15 @@ def phase_of(pod: client.V1Pod) -> str:
     return (pod.status.phase if pod.status else None) or "Pending"
 
 
-def _seen(event: client.CoreV1Event) -> datetime:
+def index_of(pod: client.V1Pod) -> str:
+    """Which pod of its job it is; "0" in jobs of one."""
+    about = pod.metadata or client.V1ObjectMeta()
+    notes = {**(about.annotations or {}), **(about.labels or {})}
+    return str(notes.get(INDEX_NOTE, "0"))
+
+
+def seen(event: client.CoreV1Event) -> datetime:
+    """When an event was last seen; one that repeats may say so in a series."""
     about = event.metadata.creation_timestamp if event.metadata else None
-    return event.last_timestamp or event.event_time or about or LONG_AGO
+    series = event.series.last_observed_time if event.series else None
+    return series or event.last_timestamp or event.event_time or about or LONG_AGO
