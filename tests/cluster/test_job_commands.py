@@ -18,6 +18,7 @@ from tests.cluster.cluster import Cluster
 pytestmark = [pytest.mark.cluster, pytest.mark.slow]
 
 CLAIM = "models"
+HUGE = "rancast/run-id=huge"
 SHORT = ("--preset", "nano", "--series", "2", "--steps", "2")
 ENDLESS = ("--preset", "nano", "--series", "2", "--steps", "1000000")
 
@@ -118,6 +119,18 @@ def test_a_job_that_takes_too_long_is_ended_and_says_so(jobs: Jobs) -> None:
     said = jobs.submit("slow", "train", *out, *ENDLESS, options=limit, code=1)
     assert "deadline exceeded: its time was over before it was done" in said
     assert (jobs.models() / "slow.safetensors.run").exists()
+
+
+def test_a_job_that_no_node_fits_says_so_also_after_its_deadline(jobs: Jobs) -> None:
+    out = ("--out", "/models/huge.safetensors")
+    limit = ("--deadline", str(5 / 3600), "--memory", "9000Gi")
+    said = jobs.submit("huge", "train", *out, *ENDLESS, options=limit, code=1)
+    assert "deadline exceeded: its time was over while it waited: no node fits: " in said
+    assert "Insufficient memory" in said
+    assert "--deadline" not in said
+    assert jobs.cluster.api.list(at("v1", "pods", jobs.namespace), labelSelector=HUGE) == []
+    # The controller took its pods, so only events can tell.
+    assert "while it waited: no node fits: " in jobs.run("status", "huge", code=1)
 
 
 def test_a_cancelled_job_is_gone(jobs: Jobs) -> None:

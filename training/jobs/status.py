@@ -31,6 +31,7 @@ class Cause(StrEnum):
     KILLED = "killed"
     LOST = "lost"
     NOT_CREATED = "pods cannot be created"
+    NOT_STARTED = "pod does not start"
     OUT_OF_MEMORY = "out of memory"
     UNSCHEDULABLE = "no node fits"
     VOLUME = "volume cannot be mounted"

@@ -49,11 +49,16 @@ class ClusterDouble:
             self.api.objects["pods", name]["status"] = status
 
     def warn(self, kind: str, name: str, reason: str, message: str) -> None:
+        self.tell(kind, name, reason, message, "Warning")
+
+    def tell(
+        self, kind: str, name: str, reason: str, message: str = "", level: str = "Normal"
+    ) -> None:
         about = {"kind": kind, "name": name, "namespace": "training"}
         event = {
             "metadata": {"name": f"{name}.{len(self.api.objects)}"},
             "involvedObject": about,
-            "type": "Warning",
+            "type": level,
             "reason": reason,
             "message": message,
             "lastTimestamp": now(),

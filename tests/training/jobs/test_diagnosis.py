@@ -9,7 +9,14 @@ import pytest
 from kubernetes import client
 
 from training.jobs.cluster.conditions import Condition, ending_problem
-from training.jobs.cluster.diagnosis import failure_problem, waiting_problem, worst
+from training.jobs.cluster.diagnosis import (
+    failure_problem,
+    latest_failures,
+    leaving_problem,
+    waiting_problem,
+    worst,
+)
+from training.jobs.cluster.pods import INDEX_NOTE
 from training.jobs.status import Cause, Problem
 
 MADE = datetime(2026, 11, 30, 12, tzinfo=UTC)
@@ -153,6 +160,59 @@ def test_a_pod_that_has_not_failed_has_no_failure() -> None:
     assert failure_problem(with_state("Running", {"running": {}}), "train") is None
 
 
+def numbered(index: str, minute: int, **status: Any) -> client.V1Pod:
+    made = pod({"phase": "Failed", **status})
+    assert made.metadata is not None
+    made.metadata.creation_timestamp = MADE + timedelta(minutes=minute)
+    made.metadata.annotations = {INDEX_NOTE: index}
+    return made
+
+
+def test_of_several_attempts_the_last_one_tells_why() -> None:
+    attempts = [
+        numbered("0", 1, reason="Evicted", message="the node was low on memory"),
+        numbered("0", 2, message="no space left on device"),
+    ]
+    assert latest_failures(attempts, "train") == [Problem(Cause.ERROR, "no space left on device")]
+
+
+def test_of_several_nodes_the_last_attempt_of_each_counts() -> None:
+    pods = [
+        numbered("0", 1, reason="Evicted", message="low on memory"),
+        numbered("1", 2, message="one"),
+        numbered("0", 3, message="nought"),
+    ]
+    assert [each.message for each in latest_failures(pods, "train")] == ["one", "nought"]
+
+
+def in_deletion(phase: str = "Running") -> client.V1Pod:
+    made = with_state(phase, {"running": {}})
+    assert made.metadata is not None
+    assert made.spec is not None
+    made.metadata.deletion_timestamp = MADE
+    made.spec.node_name = "worker-7"
+    return made
+
+
+def test_a_pod_whose_node_does_not_let_it_go_says_what_frees_the_job() -> None:
+    made = in_deletion()
+    assert made.status is not None
+    lost = {"type": "DisruptionTarget", "status": "True", "message": "the node is unreachable"}
+    made.status.conditions = [client.V1PodCondition(**lost)]
+    problem = leaving_problem(made, MADE + timedelta(minutes=3))
+    assert problem is not None
+    assert problem.cause is Cause.EVICTED
+    assert not problem.lasting
+    for words in ("the node is unreachable", "worker-7", "kubectl delete pod one-0 --force"):
+        assert words in problem.message
+
+
+def test_a_pod_that_has_just_been_told_to_go_gets_time() -> None:
+    assert leaving_problem(in_deletion(), MADE + timedelta(minutes=1)) is None
+    assert leaving_problem(in_deletion("Failed"), MADE + timedelta(minutes=9)) is None
+    assert leaving_problem(with_state("Running", {"running": {}}), MADE) is None
+
+
 def test_of_several_pods_the_one_that_tells_most_is_told() -> None:
     lost = Problem(Cause.ERROR, "connection closed by peer")
     bad = Problem(Cause.BAD_DATA, "no samples")
@@ -166,11 +226,20 @@ def test_the_last_of_several_attempts_says_how_many_there_were() -> None:
     assert problem == Problem(Cause.OUT_OF_MEMORY, "too much (the last of 3 attempts)")
 
 
-def test_a_deadline_says_what_the_job_waited_for() -> None:
+def test_a_deadline_after_an_attempt_that_failed_says_both() -> None:
     failed = Condition("Failed", "DeadlineExceeded", "", MADE)
-    problem = ending_problem(failed, 0, Problem(Cause.IMAGE_PULL, "no such image"))
+    problem = ending_problem(failed, 1, Problem(Cause.EVICTED, "low on memory"))
     assert problem.cause is Cause.DEADLINE
-    assert "no such image" in problem.message
+    assert "--deadline" in problem.message
+    assert "before that, evicted: low on memory" in problem.message
+
+
+def test_a_deadline_that_was_spent_waiting_does_not_ask_for_more_time() -> None:
+    failed = Condition("Failed", "DeadlineExceeded", "", MADE)
+    problem = ending_problem(failed, 0, None, Problem(Cause.IMAGE_PULL, "no such image"))
+    assert problem.cause is Cause.DEADLINE
+    assert "while it waited: image cannot be pulled: no such image" in problem.message
+    assert "--deadline" not in problem.message
 
 
 def test_a_pod_policy_without_a_pod_is_bad_data() -> None:

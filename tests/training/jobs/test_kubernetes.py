@@ -10,9 +10,9 @@ import pytest
 from kubernetes import client
 
 from tests.training.jobs.contract import BackendContract, Site
-from training.jobs.cluster.backend import INDEX_NOTE, _is_first
+from training.jobs.cluster.backend import _is_first
 from training.jobs.cluster.kubernetes import KubernetesBackend
-from training.jobs.cluster.pods import name_of
+from training.jobs.cluster.pods import INDEX_NOTE, name_of
 from training.jobs.errors import BackendError, JobConflictError, JobSpecError
 from training.jobs.status import Cause, Phase
 
@@ -81,6 +81,82 @@ def test_a_volume_that_cannot_be_mounted_is_told_from_its_event(idle, backend):
     problem = backend.status("one").problem
     assert problem.cause is Cause.VOLUME
     assert problem.message == "volume is attached to another node"
+
+
+def test_a_pod_whose_network_cannot_be_made_says_what_was_warned_last(idle, backend):
+    idle.set_pod(POD, waiting("ContainerCreating"))
+    idle.warn("Pod", POD, "FailedScheduling", "has unbound immediate PersistentVolumeClaims")
+    idle.warn("Pod", POD, "FailedCreatePodSandBox", "plugin type calico failed")
+    idle.warn("Pod", POD, "FailedScheduling", "has unbound immediate PersistentVolumeClaims")
+    problem = backend.status("one").problem
+    assert problem.cause is Cause.NOT_STARTED
+    assert problem.message == "FailedCreatePodSandBox: plugin type calico failed"
+
+
+def test_the_reason_is_that_of_the_last_attempt(idle, api, backend):
+    evicted = {"phase": "Failed", "reason": "Evicted", "message": "the node was low on memory"}
+    idle.set_pod(POD, evicted)
+    second = {**api.read("pods", POD), "status": {"phase": "Failed", "message": "no space left"}}
+    stamp = "2100-01-01T00:00:00Z"
+    second["metadata"] |= {"name": "rancast-one-1", "creationTimestamp": stamp}
+    api.put("pods", second)
+    assert backend.status("one").problem.message == "no space left"
+    idle.condition("jobs", "rancast-one", "Failed", "BackoffLimitExceeded")
+    assert backend.status("one").problem.cause is Cause.ERROR
+
+
+def test_a_pod_on_a_node_that_is_gone_is_a_problem_of_a_job_that_runs(idle, api, backend):
+    with api.changed:
+        api.objects["pods", POD]["metadata"]["deletionTimestamp"] = "2026-11-30T12:00:00Z"
+    idle.set_pod(POD, {"phase": "Running"})
+    status = backend.status("one")
+    assert status.phase is Phase.RUNNING
+    assert status.problem.cause is Cause.EVICTED
+    assert f"kubectl delete pod {POD} --force" in status.problem.message
+
+
+@pytest.mark.parametrize(
+    ("reason", "message", "cause"),
+    [
+        ("FailedScheduling", "0/3 nodes are available", Cause.UNSCHEDULABLE),
+        ("Failed", 'Failed to pull image "a:1": not found', Cause.IMAGE_PULL),
+    ],
+)
+def test_a_deadline_says_what_pods_waited_for_that_it_took_away(
+    idle, api, backend, reason, message, cause
+):
+    idle.warn("Pod", POD, reason, message)
+    idle.warn("Pod", "rancast-one-two-0", "Failed", "of another job")
+    api.remove("pods", POD)
+    idle.condition("jobs", "rancast-one", "Failed", "DeadlineExceeded", "was active too long")
+    problem = backend.status("one").problem
+    assert problem.cause is Cause.DEADLINE
+    assert f"while it waited: {cause}: {message}" in problem.message
+    assert "--deadline" not in problem.message
+
+
+def test_a_deadline_of_a_job_that_ran_asks_for_more_time(idle, api, backend):
+    idle.warn("Pod", POD, "FailedScheduling", "0/3 nodes are available")
+    idle.tell("Pod", POD, "Started")
+    api.remove("pods", POD)
+    idle.condition("jobs", "rancast-one", "Failed", "DeadlineExceeded", "was active too long")
+    message = backend.status("one").problem.message
+    assert "--deadline" in message
+    assert "nodes are available" not in message
+
+
+def test_a_deadline_is_told_where_events_may_not_be_read(idle, api, backend):
+    api.forbidden.add(("list", "events"))
+    api.remove("pods", POD)
+    idle.condition("jobs", "rancast-one", "Failed", "DeadlineExceeded", "was active too long")
+    assert "--deadline" in backend.status("one").problem.message
+
+
+def test_a_deadline_without_a_pod_says_what_the_controller_could_not_make(idle, api, backend):
+    api.remove("pods", POD)
+    idle.warn("Job", "rancast-one", "FailedCreate", "exceeded quota: gpus")
+    idle.condition("jobs", "rancast-one", "Failed", "DeadlineExceeded", "was active too long")
+    assert "pods cannot be created: exceeded quota" in backend.status("one").problem.message
 
 
 def test_a_job_whose_pods_are_refused_says_by_what(idle, api, backend):

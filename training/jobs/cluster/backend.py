@@ -19,6 +19,7 @@ from kubernetes.client.exceptions import ApiException
 from training.jobs.backend import POLL_SECONDS, LogLine, Submission
 from training.jobs.cluster import diagnosis
 from training.jobs.cluster.conditions import (
+    DEADLINE_EXCEEDED,
     FAILED,
     Snapshot,
     ending_problem,
@@ -26,9 +27,10 @@ from training.jobs.cluster.conditions import (
     suspended_problem,
 )
 from training.jobs.cluster.connection import Cluster, asking
+from training.jobs.cluster.events import unstarted_problem
 from training.jobs.cluster.follower import LogFollower
 from training.jobs.cluster.pod import OURS
-from training.jobs.cluster.pods import Pods, created, find_pods, name_of, run_of
+from training.jobs.cluster.pods import Pods, created, find_pods, index_of, name_of, run_of, seen
 from training.jobs.cluster.pods import phase_of as pod_phase
 from training.jobs.errors import BackendError, JobConflictError, JobError, JobNotFoundError
 from training.jobs.names import check_run_id, object_name
@@ -38,9 +40,6 @@ from training.jobs.status import Cause, JobStatus, Phase, Problem
 
 SELECTOR = ",".join(f"{key}={value}" for key, value in OURS.items())
 """Finds our jobs, whoever submitted them."""
-
-INDEX_NOTE = "batch.kubernetes.io/job-completion-index"
-"""Which pod of an Indexed Job it is: an annotation, and since 1.28 a label."""
 
 TAIL_LINES = 200
 CONFLICT = 409
@@ -135,10 +134,11 @@ class ClusterBackend(ABC):
     def logs(self, run_id: str, *, follow: bool = False) -> Iterator[Iterator[LogLine]]:
         """See `TrainingBackend.logs`."""
         self._snapshot(run_id)
-        # A follower of a job that is over reads what there is and ends.
-        over = (lambda: self._over(run_id)) if follow else (lambda: True)
         follower = LogFollower(
-            self._pods(run_id), over, follow=follow, poll_seconds=self.poll_seconds
+            self._pods(run_id),
+            lambda: self._over(run_id),
+            follow=follow,
+            poll_seconds=self.poll_seconds,
         )
         with closing(follower):
             yield iter(follower)
@@ -195,7 +195,7 @@ class ClusterBackend(ABC):
             failed_attempts=max(
                 snapshot.failed_pods, sum(pod_phase(pod) == "Failed" for pod in pods)
             ),
-            problem=self._problem(snapshot, phase, pods, tail),
+            problem=self._problem(snapshot, phase, pods, tail, told=told),
             progress=progress_of(tail) if told else None,
         )
 
@@ -205,26 +205,28 @@ class ClusterBackend(ABC):
         phase: Phase,
         pods: Sequence[client.V1Pod],
         tail: Sequence[str],
+        *,
+        told: bool,
     ) -> Problem | None:
         if phase in (Phase.SUCCEEDED, Phase.STOPPING):
             return None
-        failures = [
-            problem for pod in pods if (problem := diagnosis.failure_problem(pod, self.container))
-        ]
+        failures = diagnosis.latest_failures(pods, self.container)
         failed = snapshot.condition(FAILED)
         if failed is not None:
-            told = diagnosis.worst(failures)
-            waiting = None if told else self._waiting(pods)
-            return ending_problem(
-                failed, snapshot.failed_pods, _in_own_words(told or waiting, tail)
-            )
+            why = _in_own_words(diagnosis.worst(failures), tail)
+            waited = self._waiting(pods)
+            if failed.reason == DEADLINE_EXCEEDED and waited is None and told:
+                waited = self._waited_in_vain(snapshot)
+            return ending_problem(failed, snapshot.failed_pods, why, waited)
         if held := suspended_problem(snapshot):
             return held
         if not pods:
             name = object_name(snapshot.run_id)
             return diagnosis.not_created_problem(self._warnings(self.kind, name))
-        if waiting := self._waiting(pods):
-            return waiting
+        now = datetime.now(UTC)
+        leaving = [gone for pod in pods if (gone := diagnosis.leaving_problem(pod, now))]
+        if stuck := diagnosis.worst(leaving) or self._waiting(pods):
+            return stuck
         # The run goes on, or waits for its next turn, after an attempt that failed.
         return replace(failures[-1], lasting=False) if failures else None
 
@@ -236,6 +238,15 @@ class ClusterBackend(ABC):
             if pod_phase(pod) == "Pending"
         ]
         return diagnosis.worst([problem for problem in found if problem])
+
+    def _waited_in_vain(self, snapshot: Snapshot) -> Problem | None:
+        """What a job's pods waited for that the controller has deleted since."""
+        found = list(self._warnings(self.kind, object_name(snapshot.run_id)))
+        # Where events may not be read, less is told.
+        with suppress(BackendError):
+            found += self._pods(snapshot.run_id).past(snapshot.pod_names, snapshot.created_at)
+        lately = [event for event in found if seen(event) >= snapshot.created_at]
+        return unstarted_problem(lately, snapshot.finished_at)
 
     def _warnings(self, kind: str, name: str) -> Sequence[client.CoreV1Event]:
         # Where events may not be read, less is told.
@@ -254,9 +265,7 @@ class ClusterBackend(ABC):
 
 def _is_first(pod: client.V1Pod) -> tuple[bool, bool, datetime]:
     """Sorts the newest pod of a job's first node behind all others."""
-    about = pod.metadata or client.V1ObjectMeta()
-    notes = {**(about.annotations or {}), **(about.labels or {})}
-    first = notes.get(INDEX_NOTE, "0") == "0"
+    first = index_of(pod) == "0"
     return pod_phase(pod) != "Pending" and first, first, created(pod)
 
 

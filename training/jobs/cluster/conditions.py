@@ -9,6 +9,7 @@ from datetime import datetime
 from training.jobs.status import Cause, Phase, Problem
 
 COMPLETE, FAILED, SUSPENDED = "Complete", "Failed", "Suspended"
+DEADLINE_EXCEEDED = "DeadlineExceeded"
 
 
 @dataclass(frozen=True)
@@ -36,6 +37,7 @@ class Snapshot:
         finished_at: When it ended.
         failed_pods: Pods that failed.
         active_pods: Pods that have not ended.
+        pod_names: Regular expression of what its pods are called, also of those that are gone.
     """
 
     run_id: str
@@ -48,6 +50,7 @@ class Snapshot:
     finished_at: datetime | None
     failed_pods: int
     active_pods: int
+    pod_names: str
 
     def condition(self, kind: str) -> Condition | None:
         """The condition of a kind, None where it does not hold."""
@@ -74,20 +77,30 @@ def phase_of(snapshot: Snapshot, phases: Sequence[str]) -> Phase:
     return Phase.RUNNING if begun else Phase.PENDING
 
 
-def ending_problem(failed: Condition, attempts: int, pod: Problem | None) -> Problem:
+def ending_problem(
+    failed: Condition, attempts: int, pod: Problem | None, waited: Problem | None = None
+) -> Problem:
     """Why a run failed: what its controller says, and what its last pod says of it.
 
     Args:
         failed: The condition.
         attempts: Pods that failed.
         pod: What was wrong with its pods, None where none is left to tell.
+        waited: What its pods waited for at the end; None where they ran, or nobody knows.
     """
-    if failed.reason == "DeadlineExceeded":
+    if failed.reason == DEADLINE_EXCEEDED:
+        before = f"; before that, {pod}" if pod else ""
+        if waited is not None:
+            # More time would be spent waiting, too.
+            return Problem(
+                Cause.DEADLINE, f"its time was over while it waited: {waited}; mend that{before}"
+            )
         return Problem(
             Cause.DEADLINE,
             "its time was over before it was done; give it more (--deadline), training goes on "
-            "from its saved state" + (f"; before that, {pod}" if pod else ""),
+            f"from its saved state{before}",
         )
+    pod = pod or waited
     said = ": ".join(part for part in (failed.reason, failed.message) if part)
     if pod is None:
         cause = Cause.BAD_DATA if failed.reason == "PodFailurePolicy" else Cause.ERROR

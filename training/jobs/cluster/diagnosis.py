@@ -7,11 +7,13 @@ A pod that waits is not given up at once: registries and autoscalers recover.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import datetime, timedelta
 
 from kubernetes import client
 
-from training.jobs.cluster.pods import created, name_of, phase_of
+from training.jobs.cluster.events import ASKS_FOR, event_problem
+from training.jobs.cluster.pods import ENDED, created, index_of, name_of, phase_of
 from training.jobs.exits import exit_problem
 from training.jobs.progress import last_words
 from training.jobs.status import Cause, Problem
@@ -19,6 +21,8 @@ from training.torchrun import SIGNALLED
 
 IMAGE_GRACE = timedelta(minutes=2)
 """For a registry that does not answer for a moment."""
+LEAVE_GRACE = timedelta(minutes=2)
+"""Beyond the time that a pod was given to end; a kubelet that lives needs seconds."""
 PLACE_GRACE = timedelta(minutes=5)
 """For an autoscaler that brings a node, and for a volume that is still attached elsewhere."""
 
@@ -37,7 +41,6 @@ _CONFIGURATION_REASONS = {
     "StartError",
     "ContainerCannotRun",
 }
-_VOLUME_EVENTS = {"FailedMount", "FailedAttachVolume", "FailedMapVolume"}
 _KILLED = SIGNALLED + 9
 
 
@@ -86,13 +89,34 @@ def waiting_problem(
             return Problem(
                 Cause.UNSCHEDULABLE,
                 f"{condition.message or condition.reason or 'the scheduler gives no reason'} "
-                "(asks for: --cpu, --memory, --gpus, --node-selector, --toleration, --mount)",
+                f"{ASKS_FOR}",
                 lasting=age > PLACE_GRACE,
             )
-    for event in reversed(warnings):
-        if event.reason in _VOLUME_EVENTS:
-            return Problem(Cause.VOLUME, event.message or "", lasting=age > PLACE_GRACE)
-    return None
+    # A node is found by now, and what an image's registry answers was told by the status.
+    found = [problem for event in warnings if (problem := event_problem(event))]
+    causes = (Cause.VOLUME, Cause.NOT_STARTED)
+    told = [problem for problem in found if problem.cause in causes]
+    return replace(told[-1], lasting=age > PLACE_GRACE) if told else None
+
+
+def leaving_problem(pod: client.V1Pod, now: datetime) -> Problem | None:
+    """Why a pod that is to go does not go: its node is gone; None where that is not so.
+
+    Args:
+        pod: A pod.
+        now: Against which the grace is counted.
+    """
+    until = pod.metadata.deletion_timestamp if pod.metadata else None
+    if until is None or phase_of(pod) in ENDED or now - until < LEAVE_GRACE:
+        return None
+    node = (pod.spec.node_name if pod.spec else None) or "its node"
+    return Problem(
+        Cause.EVICTED,
+        f"{_disruption(pod) or f'{name_of(pod)} is to go'}, but {node} does not say that it is "
+        "gone, and until then nothing takes its place; bring the node back, or where it is surely "
+        f"off: kubectl delete pod {name_of(pod)} --force",
+        lasting=False,
+    )
 
 
 def failure_problem(pod: client.V1Pod, container: str) -> Problem | None:
@@ -120,6 +144,21 @@ def failure_problem(pod: client.V1Pod, container: str) -> Problem | None:
     return exit_problem(ended.exit_code, words)
 
 
+def latest_failures(pods: Sequence[client.V1Pod], container: str) -> list[Problem]:
+    """Why the newest failed pod of every node failed; what befell the newest of all comes last.
+
+    Args:
+        pods: Of one job, the oldest first.
+        container: Name of the container that trains.
+    """
+    found: dict[str, Problem] = {}
+    for pod in pods:
+        if (problem := failure_problem(pod, container)) is not None:
+            found.pop(index_of(pod), None)
+            found[index_of(pod)] = problem
+    return list(found.values())
+
+
 def not_created_problem(warnings: Sequence[client.CoreV1Event]) -> Problem | None:
     """Why a controller makes no pods: a quota, a policy, an account that is missing."""
     for event in reversed(warnings):
@@ -145,7 +184,8 @@ def worst(problems: Sequence[Problem]) -> Problem | None:
 
 def _disruption(pod: client.V1Pod) -> str | None:
     """Why the cluster took a pod away; None where it did not."""
-    assert pod.status is not None
+    if pod.status is None:
+        return None
     for condition in pod.status.conditions or []:
         if condition.type == "DisruptionTarget" and condition.status == "True":
             said = condition.message or condition.reason

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from typing import Any
 
@@ -115,6 +116,7 @@ def _snapshot(job: client.V1Job) -> Snapshot:
         for each in status.conditions or []
         if each.status == "True"
     )
+    indexed = job.spec is not None and job.spec.completion_mode == "Indexed"
     # A failed Job has no completion time; the moment of its condition is when it ended.
     ended = [each.since for each in conditions if each.kind in ("Complete", "Failed")]
     return Snapshot(
@@ -128,4 +130,5 @@ def _snapshot(job: client.V1Job) -> Snapshot:
         finished_at=status.completion_time or next(iter(ended), None),
         failed_pods=status.failed or 0,
         active_pods=status.active or 0,
+        pod_names=re.escape(about.name or "") + (r"-\d+-\w+" if indexed else r"-\w+"),
     )

@@ -7,6 +7,7 @@ and whether its pods get a token of the cluster.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any, cast
@@ -238,4 +239,5 @@ def _snapshot(trainjob: Mapping[str, Any]) -> Snapshot:
         finished_at=next(iter(ended), None),
         failed_pods=0,
         active_pods=sum(each.get("active", 0) for each in nodes),
+        pod_names=rf"{re.escape(about.get('name', ''))}-{REPLICATED_JOB}-\d+-\d+-\w+",
     )
