@@ -7,9 +7,13 @@ from typing import Any
 
 import kubernetes_validate
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from kubernetes.client import ApiClient
 
+from tests.cluster.pod_environment import expand
 from training.jobs.cluster.job import build_job, build_service
+from training.jobs.cluster.trainjob import build_trainjob
 from training.jobs.pod_settings import Mount, PodSettings, Toleration
 from training.jobs.spec import JobSpec
 
@@ -42,6 +46,11 @@ def as_json(thing: object) -> dict[str, Any]:
 
 def job_of(spec: JobSpec) -> dict[str, Any]:
     return as_json(build_job(spec))
+
+
+def trainers(spec: JobSpec) -> dict[str, Any]:
+    """What a TrainJob has in the place of a pod's template."""
+    return {"containers": [build_trainjob(spec, "torch", ApiClient())["spec"]["trainer"]]}
 
 
 def pod_of(spec: JobSpec) -> dict[str, Any]:
@@ -152,6 +161,16 @@ def test_an_argument_is_not_taken_for_a_variable_of_the_pod() -> None:
     assert container["command"][-1] == "/models/$$(x).safetensors"
 
 
+@given(st.text("$()Aa", max_size=12))
+def test_arguments_and_variables_mean_what_they_say(text: str) -> None:
+    spec = replace(ONE, arguments=("train", text), environment=(("DATA", text),))
+    for template in (pod_of(spec), trainers(spec)):
+        (container,) = template["containers"]
+        assert expand(container["command"][-1], {"A": "other"}) == text
+        variables = {each["name"]: each.get("value") for each in container["env"]}
+        assert expand(variables["DATA"], {"A": "other"}) == text
+
+
 def test_nodes_meet_at_the_first_pod_by_the_name_that_the_service_gives_it() -> None:
     job, service = build_job(MANY), build_service(MANY, build_job(MANY))
     spec, about = as_json(job)["spec"], as_json(service)
@@ -186,4 +205,3 @@ def test_names_of_pods_and_hosts_stay_within_a_label() -> None:
     spec = replace(MANY, run_id="x" * 40, nodes=1000)
     job = job_of(spec)
     assert len(f"{job['metadata']['name']}-999") <= 63
-    assert len(f"{job['metadata']['name']}-node-0-0-abcde") <= 63

@@ -65,9 +65,17 @@ def environment(spec: JobSpec) -> list[client.V1EnvVar]:
         "RANCAST_CACHE_DIR": f"{_FOLDER}/rancast",
     }
     return [
-        client.V1EnvVar(name=name, value=value)
+        client.V1EnvVar(name=name, value=as_is(value))
         for name, value in {**own, **dict(spec.environment)}.items()
     ]
+
+
+def as_is(text: str) -> str:
+    """An argument or a value as the kubelet has to be given it, so that it means what it says.
+
+    The kubelet would put variables where it reads $(NAME), and one dollar where it reads two.
+    """
+    return text.replace("$", "$$")
 
 
 def resources(settings: PodSettings) -> client.V1ResourceRequirements:
@@ -161,8 +169,7 @@ def pod_template(
         name=CONTAINER,
         image=settings.image,
         image_pull_policy=settings.image_pull_policy,
-        # The cluster would put variables where it reads $(NAME); an argument means what it says.
-        command=[each.replace("$(", "$$(") for each in command],
+        command=[as_is(each) for each in command],
         env=environment(spec),
         env_from=secrets or None,
         resources=resources(settings),
