@@ -66,6 +66,19 @@ def test_following_a_job_shows_its_lines_and_how_it_ended(backend):
         assert words in screen.text
 
 
+def test_logs_that_may_not_be_read_are_no_success(api, connected, pod_job, tmp_path):
+    backend = KubernetesBackend(connected(), poll_seconds=0.02)
+    backend.submit(pod_job)
+    api.forbidden.add(("get", "pods/log"))
+    screen = Screen()
+    assert follow_job(backend, "one", screen.console, poll_seconds=0.02) == 0
+    assert "rancast: read the log of rancast-one-0: not allowed" in screen.text
+    where = ["--backend", "kubernetes", "--kubeconfig", tmp_path / "kubeconfig"]
+    said = run("logs", "one", *where, code=2)
+    assert "read the log of rancast-one-0: not allowed" in said.stderr
+    assert said.stdout == ""
+
+
 def test_on_a_terminal_the_lines_move_a_bar(backend):
     screen = Screen(terminal=True)
     backend.submit(JobSpec("one", ("train", "3")))
