@@ -1,8 +1,9 @@
 """Names of jobs: a run id that people choose or a digest gives, and the object's name made of it.
 
 A run id is a label value and part of the names of a Job, its pods and its Service. Pods of an
-Indexed Job have the host name NAME-INDEX, those of a TrainJob NAME-node-0-INDEX-XXXXX; both have to
-stay within the 63 characters of an RFC 1123 label.
+Indexed Job have the host name NAME-INDEX, those of a TrainJob are called NAME-node-0-INDEX-XXXXX;
+both have to stay within the 63 characters of an RFC 1123 label (of TrainJobs of more than ten nodes
+that takes shorter run ids).
 """
 
 from __future__ import annotations

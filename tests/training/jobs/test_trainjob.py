@@ -10,7 +10,7 @@ from kubernetes.client import ApiClient
 
 from tests.training.jobs.contract import BackendContract, Site
 from training.jobs.cluster.trainjob import TrainJobBackend, build_trainjob
-from training.jobs.errors import BackendError
+from training.jobs.errors import BackendError, JobConflictError, JobSpecError
 from training.jobs.pod_settings import Mount, Toleration
 
 
@@ -68,8 +68,35 @@ def test_credentials_come_from_the_secret_and_are_not_in_the_object(trainjob):
     assert key["valueFrom"]["secretKeyRef"] == {
         "name": "s3",
         "key": "AWS_SECRET_ACCESS_KEY",
-        "optional": True,
+        "optional": False,
     }
+    assert variables["AWS_SESSION_TOKEN"]["valueFrom"]["secretKeyRef"]["optional"] is True
+
+
+def test_a_second_secret_is_refused_and_not_taken_in_part(pod_job):
+    pod = replace(pod_job.pod, secrets=("s3", "other"))
+    with pytest.raises(JobSpecError, match=r"one Secret of a TrainJob.*got s3, other"):
+        build_trainjob(replace(pod_job, pod=pod), "torch-distributed", ApiClient())
+
+
+@pytest.mark.parametrize(("nodes", "characters"), [(10, 40), (11, 39), (101, 38)])
+def test_names_of_pods_stay_within_a_label(pod_job, nodes, characters):
+    spec = replace(pod_job, run_id="x" * characters, nodes=nodes)
+    name = build_trainjob(spec, "torch-distributed", ApiClient())["metadata"]["name"]
+    assert len(f"{name}-node-0-{nodes - 1}-abcde") == 63
+    if characters < 40:
+        longer = replace(spec, run_id="x" * (characters + 1))
+        with pytest.raises(JobSpecError, match=f"at most {characters} characters"):
+            build_trainjob(longer, "torch-distributed", ApiClient())
+
+
+def test_the_same_job_of_another_runtime_is_another_job(cluster, connected, pod_job):
+    cluster.idle = True
+    TrainJobBackend(connected(), poll_seconds=0.02).submit(pod_job)
+    assert not TrainJobBackend(connected(), poll_seconds=0.02).submit(pod_job).fresh
+    other = TrainJobBackend(connected(), runtime="torch-spot", poll_seconds=0.02)
+    with pytest.raises(JobConflictError, match="another job is called one"):
+        other.submit(pod_job)
 
 
 def test_the_pods_bear_the_run_id_and_are_hardened(trainjob):

@@ -97,6 +97,10 @@ class ClusterBackend(ABC):
     def _delete(self, name: str) -> None:
         """Remove an object after its pods; raises ApiException as the client does."""
 
+    def _digest(self, spec: JobSpec) -> str:
+        """Of everything that the object is made of but its run id."""
+        return spec.digest
+
     def submit(self, spec: JobSpec) -> Submission:
         """See `TrainingBackend.submit`."""
         fresh = True
@@ -109,7 +113,7 @@ class ClusterBackend(ABC):
                 fresh = False
         snapshot = self._snapshot(spec.run_id)
         if not fresh:
-            _check_same(snapshot, spec)
+            _check_same(snapshot, spec.run_id, self._digest(spec))
         if phase_of(snapshot, ()) not in (Phase.SUCCEEDED, Phase.FAILED):
             self._complete(spec, snapshot, fresh=fresh)
         pods = self._pods(spec.run_id).found()
@@ -269,15 +273,15 @@ def _is_first(pod: client.V1Pod) -> tuple[bool, bool, datetime]:
     return pod_phase(pod) != "Pending" and first, first, created(pod)
 
 
-def _check_same(snapshot: Snapshot, spec: JobSpec) -> None:
+def _check_same(snapshot: Snapshot, run_id: str, digest: str) -> None:
     if snapshot.deleting:
         raise JobConflictError(
-            f"{spec.run_id} is being removed; submit it again once `rancast job list` has lost it"
+            f"{run_id} is being removed; submit it again once `rancast job list` has lost it"
         )
-    if snapshot.digest != spec.digest:
+    if snapshot.digest != digest:
         raise JobConflictError(
-            f"another job is called {spec.run_id}; give this one another --run-id, or remove that "
-            f"one: rancast job cancel {spec.run_id}"
+            f"another job is called {run_id}; give this one another --run-id, or remove that "
+            f"one: rancast job cancel {run_id}"
         )
 
 

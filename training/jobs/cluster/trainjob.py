@@ -7,6 +7,7 @@ and whether its pods get a token of the cluster.
 
 from __future__ import annotations
 
+import hashlib
 import re
 from collections.abc import Mapping, Sequence
 from datetime import datetime
@@ -21,6 +22,7 @@ from training.jobs.cluster.connection import TIMEOUT_SECONDS, Cluster, server_me
 from training.jobs.cluster.pod import (
     DIGEST_ANNOTATION,
     RUN_ID_LABEL,
+    as_is,
     container_security,
     environment,
     labels,
@@ -32,7 +34,8 @@ from training.jobs.cluster.pod import (
     volumes,
 )
 from training.jobs.cluster.pods import LONG_AGO
-from training.jobs.errors import BackendError
+from training.jobs.errors import BackendError, JobSpecError
+from training.jobs.names import object_name
 from training.jobs.program import told_by_environment
 from training.jobs.spec import JobSpec
 
@@ -43,6 +46,12 @@ REPLICATED_JOB = CONTAINER = "node"
 
 CREDENTIALS = ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN")
 """Keys that are taken from a Secret: a TrainJob cannot take all that there are."""
+OPTIONAL_CREDENTIALS = ("AWS_SESSION_TOKEN",)
+
+LONGEST_LABEL = 63
+"""Characters of a name of RFC 1123, which JobSet's pods have to have."""
+SUFFIX_CHARACTERS = 6
+"""What the cluster adds to the name of a pod: -xxxxx."""
 
 _Object = Mapping[str, Any]
 
@@ -59,6 +68,7 @@ def build_trainjob(spec: JobSpec, runtime: str, api: client.ApiClient) -> dict[s
         JobSpecError: The job is none for a cluster.
     """
     settings = settings_of(spec)
+    _check(spec)
     found, places = volumes(spec)
     command = told_by_environment(settings.python, spec)
     pod = {
@@ -89,16 +99,18 @@ def build_trainjob(spec: JobSpec, runtime: str, api: client.ApiClient) -> dict[s
             }
         },
     }
+    about = metadata(spec)
+    about.annotations = {DIGEST_ANNOTATION: digest(spec, runtime)}
     trainjob = {
         "apiVersion": f"{GROUP}/{VERSION}",
         "kind": "TrainJob",
-        "metadata": metadata(spec),
+        "metadata": about,
         "spec": {
             "runtimeRef": {"name": runtime},
             "activeDeadlineSeconds": spec.deadline_seconds,
             "trainer": {
                 "image": settings.image,
-                "command": [each.replace("$(", "$$(") for each in command],
+                "command": [as_is(each) for each in command],
                 "numNodes": spec.nodes,
                 "numProcPerNode": spec.processes,
                 "resourcesPerNode": resources(settings),
@@ -109,6 +121,11 @@ def build_trainjob(spec: JobSpec, runtime: str, api: client.ApiClient) -> dict[s
     }
     built: dict[str, Any] = api.sanitize_for_serialization(trainjob)
     return built
+
+
+def digest(spec: JobSpec, runtime: str) -> str:
+    """SHA-256 of everything that a TrainJob is made of but its run id, as 64 hexadecimal digits."""
+    return hashlib.sha256(f"{spec.digest} {runtime}".encode()).hexdigest()
 
 
 class TrainJobBackend(ClusterBackend):
@@ -159,6 +176,9 @@ class TrainJobBackend(ClusterBackend):
             self._delete(body["metadata"]["name"])
             raise BackendError(f"{old} (dropped: {', '.join(lost)})")
 
+    def _digest(self, spec: JobSpec) -> str:
+        return digest(spec, self.runtime)
+
     def _accompany(self, spec: JobSpec, uid: str) -> None:
         """Nothing: the runtime makes the Service of the nodes."""
 
@@ -191,13 +211,33 @@ class TrainJobBackend(ClusterBackend):
         )
 
 
+def _check(spec: JobSpec) -> None:
+    """Refuse what JobSet or a list of variables would refuse later, or worse, take in part."""
+    longest = f"{object_name(spec.run_id)}-{REPLICATED_JOB}-0-{spec.nodes - 1}"
+    over = len(longest) + SUFFIX_CHARACTERS - LONGEST_LABEL
+    if over > 0:
+        raise JobSpecError(
+            f"expected a run id of at most {len(spec.run_id) - over} characters for a TrainJob of "
+            f"{spec.nodes} nodes, because names of its pods have to stay within {LONGEST_LABEL}, "
+            f"got {spec.run_id!r}"
+        )
+    secrets = settings_of(spec).secrets
+    if len(secrets) > 1:
+        raise JobSpecError(
+            f"expected one Secret of a TrainJob, which takes {', '.join(CREDENTIALS)} from it, "
+            f"got {', '.join(secrets)}"
+        )
+
+
 def _credentials(secrets: Sequence[str]) -> list[client.V1EnvVar]:
-    """Variables from the keys of Secrets; what a Secret lacks is left out."""
+    """Variables from the keys of Secrets; without one of them the pod does not start."""
     return [
         client.V1EnvVar(
             name=key,
             value_from=client.V1EnvVarSource(
-                secret_key_ref=client.V1SecretKeySelector(name=secret, key=key, optional=True)
+                secret_key_ref=client.V1SecretKeySelector(
+                    name=secret, key=key, optional=key in OPTIONAL_CREDENTIALS
+                )
             ),
         )
         for secret in secrets
