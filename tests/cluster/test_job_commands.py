@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 
 import rancast
 from model.checkpoint import load_checkpoint
-from tests.cluster.api import at
+from tests.cluster.api import at, wait_for
 from tests.cluster.cluster import Cluster
 
 pytestmark = [pytest.mark.cluster, pytest.mark.slow]
@@ -131,6 +131,18 @@ def test_a_job_that_no_node_fits_says_so_also_after_its_deadline(jobs: Jobs) -> 
     assert jobs.cluster.api.list(at("v1", "pods", jobs.namespace), labelSelector=HUGE) == []
     # The controller took its pods, so only events can tell.
     assert "while it waited: no node fits: " in jobs.run("status", "huge", code=1)
+    assert "no pod of huge is left" in jobs.run("logs", "huge", code=2)
+
+
+def test_a_server_without_indexed_jobs_refuses_several_nodes_and_keeps_nothing(jobs: Jobs) -> None:
+    if jobs.cluster.version >= (1, 21):
+        pytest.skip("this server knows Indexed Jobs")
+    options = ("--nodes", "2")
+    said = jobs.submit(
+        "pair", "train", "--out", "/models/pair.safetensors", options=options, code=2
+    )
+    assert "knows no Indexed Jobs" in said
+    wait_for("end of pair", lambda: "pair" not in jobs.run("list"))
 
 
 def test_a_cancelled_job_is_gone(jobs: Jobs) -> None:

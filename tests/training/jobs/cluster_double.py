@@ -150,7 +150,7 @@ class ClusterDouble:
         counts = dict.fromkeys(("active", "failed", "ready", "succeeded", "suspended"), 0)
         with self.api.changed:
             trainjob["status"] = {"jobsStatus": [{"name": "node", **counts}]}
-        pod = self._make_pod(f"{name}-node-0-0", "JobSet", trainjob, template)
+        pod = self._make_pod(f"{name}-node-0-0-abcde", "JobSet", trainjob, template)
         if self.idle:
             return
         ends_at = time.monotonic() + spec["activeDeadlineSeconds"]

@@ -12,6 +12,7 @@ from tests.training.jobs.contract import BackendContract, Site
 from training.jobs.cluster.trainjob import TrainJobBackend, build_trainjob
 from training.jobs.errors import BackendError, JobConflictError, JobSpecError
 from training.jobs.pod_settings import Mount, Toleration
+from training.jobs.status import Cause
 
 
 class TestTrainJob(BackendContract):
@@ -88,6 +89,23 @@ def test_names_of_pods_stay_within_a_label(pod_job, nodes, characters):
         longer = replace(spec, run_id="x" * (characters + 1))
         with pytest.raises(JobSpecError, match=f"at most {characters} characters"):
             build_trainjob(longer, "torch-distributed", ApiClient())
+
+
+def test_a_deadline_says_what_the_nodes_waited_for(cluster, api, connected, pod_job):
+    cluster.idle = True
+    backend = TrainJobBackend(connected(), poll_seconds=0.02)
+    backend.submit(pod_job)
+    node = "rancast-one-node-0-0-abcde"
+    with api.changed:
+        assert api.changed.wait_for(lambda: ("pods", node) in api.objects, 10)
+    # Trainer deletes the JobSet with all pods.
+    api.remove("pods", node)
+    cluster.warn("Pod", node, "FailedScheduling", "0/3 nodes are available")
+    cluster.condition("trainjobs", "rancast-one", "Failed", "DeadlineExceeded")
+    problem = backend.status("one").problem
+    assert problem is not None
+    assert problem.cause is Cause.DEADLINE
+    assert "while it waited: no node fits: 0/3 nodes are available" in problem.message
 
 
 def test_the_same_job_of_another_runtime_is_another_job(cluster, connected, pod_job):
