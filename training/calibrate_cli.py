@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import replace
-from pathlib import Path
+import math
+from dataclasses import dataclass, field, replace
 
-from rich.console import Console
 from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
 from rich.progress import Progress as ProgressBar
@@ -15,23 +13,41 @@ from rich.table import Table
 from kpi.catalogue import Catalogue
 from kpi.history import Selection, load_windows
 from model.accuracy import shown
-from model.checkpoint import load_checkpoint, save_checkpoint
 from model.holidays import check_country
-from model.pretrained import find_checkpoint
 from training.calibrate import CalibrateConfig, fit_calibration
 from training.calibration_check import CalibrationCheck, check_ahead
 from training.cli import Unreadable, named
+from training.errors import DataError
+from training.fit import Progress
+from training.session import Session
+from training.storage import Place, check_writable, fetched, store_checkpoint, stored_checkpoint
+
+
+@dataclass(frozen=True)
+class CalibrateOptions:
+    """What to calibrate, on what, and where to.
+
+    Attributes:
+        base: Checkpoint to calibrate.
+        data: Files and directories.
+        out: Checkpoint to write.
+        selection: What to take from the files.
+        calibration: How to calibrate.
+    """
+
+    base: Place
+    data: tuple[Place, ...]
+    out: Place
+    selection: Selection = field(default_factory=Selection)
+    calibration: CalibrateConfig = field(default_factory=CalibrateConfig)
+
+    def __post_init__(self) -> None:
+        if self.out.is_dir():
+            raise DataError(f"expected a file to write to, {self.out} is a directory")
 
 
 def calibrate_with_progress(
-    checkpoint_path: Path,
-    data: Sequence[Path],
-    selection: Selection,
-    config: CalibrateConfig,
-    catalogue: Catalogue,
-    console: Console,
-    *,
-    out: Path,
+    options: CalibrateOptions, catalogue: Catalogue, around: Session
 ) -> int:
     """Calibrate a checkpoint, show what that does, and write it.
 
@@ -39,30 +55,51 @@ def calibrate_with_progress(
 
     Returns:
         The number of files that could not be read.
+
+    Raises:
+        PlaceError: The checkpoint cannot be written, or data are not there; before any work.
+        StoreError: A store failed.
+        CheckpointError: `options.base` is no checkpoint.
+        DataError: There are several processes, or the data are too short.
     """
-    unreadable = Unreadable(console)
-    checkpoint = load_checkpoint(find_checkpoint(checkpoint_path))
-    check_country(selection.country)
-    windows = load_windows(data, selection, catalogue, unreadable)
+    if around.team.size > 1:
+        raise DataError(
+            f"expected one process, for calibration is not divided, got {around.team.size}"
+        )
+    console, config, unreadable = around.console, options.calibration, Unreadable(around.console)
+    around.report.start("calibrate", options.out, None, 1)
+    check_writable(options.out)
+    checkpoint = stored_checkpoint(options.base)
+    check_country(options.selection.country)
     columns = (
         TextColumn("{task.description}"),
         BarColumn(),
         MofNCompleteColumn(),
         TimeRemainingColumn(),
     )
-    with named(data), ProgressBar(*columns, console=console, transient=True) as bar:
-        task = bar.add_task("calibrating", total=None)
+    bar = ProgressBar(*columns, console=console, transient=True, disable=around.is_reported)
+    with named(options.data), fetched(options.data) as paths:
+        windows = load_windows(paths, options.selection, catalogue, unreadable)
+        with bar:
+            task = bar.add_task("calibrating", total=None)
 
-        def show(done: int, total: int) -> None:
-            bar.update(task, completed=done, total=total)
+            def show(done: int, total: int) -> None:
+                bar.update(task, completed=done, total=total)
 
-        calibration = fit_calibration(checkpoint, windows, catalogue, config, show)
-        bar.update(task, description="checking")
-        check = check_ahead(checkpoint, windows, catalogue, config, calibration, show)
+            def show_fit(done: int, total: int) -> None:
+                show(done, total)
+                around.report.step(Progress(done, total, math.nan, None, math.nan, math.nan))
+
+            calibration = fit_calibration(checkpoint, windows, catalogue, config, show_fit)
+            bar.update(task, description="checking")
+            check = check_ahead(checkpoint, windows, catalogue, config, calibration, show)
     for table in calibration_tables(check):
         console.print(table)
-    save_checkpoint(replace(checkpoint, calibration=calibration.over(checkpoint.calibration)), out)
-    console.print(f"checkpoint written to {out}", markup=False, highlight=False, soft_wrap=True)
+    calibrated = replace(checkpoint, calibration=calibration.over(checkpoint.calibration))
+    around.report.done(options.out, store_checkpoint(calibrated, options.out))
+    console.print(
+        f"checkpoint written to {options.out}", markup=False, highlight=False, soft_wrap=True
+    )
     return len(unreadable.errors)
 
 

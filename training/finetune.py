@@ -11,7 +11,6 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import torch
@@ -20,14 +19,13 @@ from kpi.catalogue import Catalogue
 from kpi.errors import UnreadableFileError
 from kpi.history import Selection, load_windows
 from kpi.window import KpiWindow
-from model.checkpoint import Checkpoint, load_checkpoint
+from model.checkpoint import Checkpoint
 from model.holidays import check_country
-from model.pretrained import find_checkpoint
 from training.calibrate import MIN_CONTEXT_STEPS, CalibrateConfig, fit_calibration
 from training.dataset import data_card
 from training.errors import DataError
 from training.fit import Progress
-from training.storage import Place, check_writable, fetched, store_checkpoint
+from training.storage import Place, check_writable, fetched, store_checkpoint, stored_checkpoint
 from training.team import ALONE, Team
 from training.tuning import TuneConfig, Tuned, forget, tune
 
@@ -118,7 +116,7 @@ def finetune(
     with team.together():
         if team.leads:
             check_writable(options.out)
-        base = _base(options.base)
+        base = stored_checkpoint(options.base)
         check_country(options.selection.country)
         with fetched(options.data) as paths:
             windows = load_windows(paths, options.selection, catalogue, on_error)
@@ -143,14 +141,6 @@ def finetune(
     checkpoint = store_checkpoint(checkpoint, options.out)
     forget(options.state_path)
     return Finetuned(checkpoint, tuned)
-
-
-def _base(place: Place) -> Checkpoint:
-    """The checkpoint to start from: a path, a shipped name, or the copy of what a URL names."""
-    if isinstance(place, Path):
-        return load_checkpoint(find_checkpoint(place))
-    with fetched([place]) as (path,):
-        return load_checkpoint(path)
 
 
 def assemble(

@@ -111,7 +111,7 @@ class JsonLines:
             "done",
             checkpoint=str(place),
             digest=checkpoint.digest,
-            step=checkpoint.training.get("steps"),
+            step=checkpoint.training.get("steps") if self._last is None else self._last.step,
             of=None if self._last is None else self._last.steps,
             validation=None if self._last is None else _figure(self._last.validation_loss),
             seconds=round(self._clock() - self._started_at, 3),

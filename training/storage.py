@@ -21,7 +21,14 @@ from typing import Any
 from urllib.parse import unquote, urlsplit
 
 from kpi.errors import UnreadableFileError
-from model.checkpoint import Checkpoint, content_digest, encode_checkpoint, replace_file
+from model.checkpoint import (
+    Checkpoint,
+    content_digest,
+    encode_checkpoint,
+    load_checkpoint,
+    replace_file,
+)
+from model.pretrained import find_checkpoint
 from training.errors import PlaceError, StoreError
 
 COPY_BYTES = 1 << 20
@@ -172,6 +179,20 @@ def write_file(place: Place, content: bytes) -> None:
         replace_file(place, content)
     else:
         place.write_bytes(content)
+
+
+def stored_checkpoint(place: Place) -> Checkpoint:
+    """A checkpoint to start from: by its path, by its shipped name, or by its URL.
+
+    Raises:
+        CheckpointError: There is none, or it is damaged.
+        PlaceError: There is nothing at a URL, or it may not be read.
+        StoreError: The store failed.
+    """
+    if isinstance(place, Path):
+        return load_checkpoint(find_checkpoint(place))
+    with fetched([place]) as (path,):
+        return load_checkpoint(path)
 
 
 def store_checkpoint(checkpoint: Checkpoint, place: Place) -> Checkpoint:

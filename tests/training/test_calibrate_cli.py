@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 import torch
+from rich.console import Console
 from typer.testing import CliRunner
 
 import rancast
 from model.calibration import Calibration, step_buckets
 from model.checkpoint import Checkpoint, load_checkpoint, save_checkpoint
 from model.forecaster import Forecaster
+from training.calibrate_cli import CalibrateOptions, calibrate_with_progress
+from training.errors import DataError
+from training.session import Session
+from training.team import Team
 
 
 @pytest.fixture
@@ -77,3 +84,36 @@ def test_the_card_says_how_quantiles_are_calibrated(run, tmp_path, calibrated):
     output = CliRunner().invoke(rancast.app, command).output
     assert ("CQR-r" in output) == calibrated
     assert ("quantiles are as trained" in output) != calibrated
+
+
+def test_a_place_that_cannot_be_written_ends_it_before_anything_is_read(tmp_path):
+    out = tmp_path / "a-file" / "after.safetensors"
+    out.parent.touch()
+    command = ["calibrate", "no-such.safetensors", "no-such.csv", "--out", str(out)]
+    result = CliRunner().invoke(rancast.app, command)
+    assert result.exit_code == 42, result.output
+    assert f"{out} cannot be written" in result.stderr
+
+
+def test_data_that_are_not_there_are_the_last_line_of_the_report(tmp_path, checkpoint):
+    save_checkpoint(checkpoint, tmp_path / "base.safetensors")
+    command = ["calibrate", str(tmp_path / "base.safetensors"), "no-such.csv", "--progress", "json"]
+    result = CliRunner().invoke(rancast.app, [*command, "--out", str(tmp_path / "x.safetensors")])
+    assert result.exit_code == 42, result.output
+    told = json.loads(result.stdout.splitlines()[-1])
+    assert told["event"] == "error"
+    assert "no-such.csv: expected a file or a folder" in told["reason"]
+
+
+def test_a_folder_in_the_place_of_the_checkpoint_is_refused(tmp_path):
+    command = ["calibrate", "base.safetensors", "no-such.csv", "--out", str(tmp_path)]
+    result = CliRunner().invoke(rancast.app, command)
+    assert result.exit_code == 42, result.output
+    assert "is a directory" in result.stderr
+
+
+def test_several_processes_do_not_write_one_calibration(tmp_path, catalogue):
+    options = CalibrateOptions(Path("base"), (Path("cells.csv"),), tmp_path / "x.safetensors")
+    around = Session(Console(quiet=True), team=Team(size=2))
+    with pytest.raises(DataError, match="expected one process"):
+        calibrate_with_progress(options, catalogue, around)

@@ -142,6 +142,24 @@ def test_finetune_starts_from_a_checkpoint_in_a_store(cells, store, tiny_config,
     assert load_checkpoint(tmp_path / "out").training["base"]["digest"] == digest
 
 
+def test_calibrate_reads_from_a_store_and_writes_to_it(cells, store, tiny_config, tmp_path):
+    weights = Forecaster(tiny_config).state_dict()
+    base, out = tmp_path / "base.safetensors", "s3://models/calibrated.safetensors"
+    save_checkpoint(Checkpoint("base", "1", tiny_config, weights, "1"), base)
+    put(store, "models/base.safetensors", base.read_bytes())
+    options = ["--max-origins", "40", "--horizon", "8", "--progress", "json", "--out", out]
+    result = CliRunner().invoke(
+        rancast.app, ["calibrate", "s3://models/base.safetensors", cells, *options]
+    )
+    assert result.exit_code == 0, result.output
+    start, *steps, done = (json.loads(line) for line in result.stdout.splitlines())
+    assert (start["event"], start["command"]) == ("start", "calibrate")
+    assert steps[-1]["step"] == steps[-1]["of"] == done["step"] == done["of"]
+    assert (done["event"], done["checkpoint"]) == ("done", out)
+    with fetched([place_of(out)]) as (path,):
+        assert load_checkpoint(path).calibration is not None
+
+
 def test_the_state_of_a_run_that_was_stopped_lies_in_the_store_and_is_gone_on_from(
     cells, store, catalogue, monkeypatch, tiny_config
 ):

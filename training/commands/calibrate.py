@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -15,18 +14,18 @@ from kpi.options import (
     Exclude,
     KeepSuspect,
     Kpis,
-    Paths,
     StepSeconds,
     TimeZone,
     load,
     select,
 )
+from training.commands.options import Data, Out, ProgressOption, ProgressStyle
 
 
 def calibrate(
-    checkpoint: Annotated[Path, typer.Argument(help="File to calibrate, or rancast-small.")],
-    data: Paths,
-    out: Annotated[Path, typer.Option(help="Checkpoint to write (.safetensors).")],
+    checkpoint: Annotated[str, typer.Argument(help="File or URL to calibrate, or rancast-small.")],
+    data: Data,
+    out: Out,
     calibration: Annotated[
         float, typer.Option(help="Share of each history, at its end, to calibrate on.")
     ] = 0.3,
@@ -47,29 +46,32 @@ def calibrate(
     keep_suspect: KeepSuspect = False,
     catalogue: Catalogues = None,
     columns: Columns = None,
+    progress: ProgressOption = ProgressStyle.AUTO,
 ) -> None:
     """Make a checkpoint's quantiles cover what they say on your cells; its weights stay.
 
     Exit status 1: some files could not be read (they are named), the others were used.
     """
-    from rich.console import Console
-
     from training.calibrate import CalibrateConfig
-    from training.calibrate_cli import calibrate_with_progress
+    from training.calibrate_cli import CalibrateOptions, calibrate_with_progress
+    from training.session import session
+    from training.storage import place_of
 
-    unreadable = calibrate_with_progress(
-        checkpoint,
-        data,
-        select(kpi, cell, exclude, step_seconds, time_zone, keep_suspect, columns, country),
-        CalibrateConfig(
-            calibration_ratio=calibration,
-            max_origins=max_origins,
-            horizon=horizon,
-            history_steps=history_steps,
-            seed=seed,
-        ),
-        load(catalogue),
-        Console(),
-        out=out,
-    )
+    with session(json_lines=progress is ProgressStyle.JSON) as around:
+        options = CalibrateOptions(
+            base=place_of(checkpoint),
+            data=tuple(map(place_of, data)),
+            out=place_of(out),
+            selection=select(
+                kpi, cell, exclude, step_seconds, time_zone, keep_suspect, columns, country
+            ),
+            calibration=CalibrateConfig(
+                calibration_ratio=calibration,
+                max_origins=max_origins,
+                horizon=horizon,
+                history_steps=history_steps,
+                seed=seed,
+            ),
+        )
+        unreadable = calibrate_with_progress(options, load(catalogue), around)
     raise typer.Exit(1 if unreadable else 0)
