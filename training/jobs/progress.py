@@ -17,12 +17,16 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
 LONGEST_LINE = 65_536
 """Characters beyond which a line is no event; parsing it would cost more than it says."""
+
+_LAUNCHERS = re.compile(r"[IWEF]\d{4} \d\d:\d\d:\d\d\.\d+ \d+ torch/")
+"""How lines of torchrun begin, which say that a process ended and not why."""
 
 
 @dataclass(frozen=True)
@@ -111,15 +115,21 @@ def progress_of(lines: Iterable[str]) -> Progress | None:
 
 
 def last_words(lines: Iterable[str]) -> str | None:
-    """Why a job gave up, by its own words: its last error, or else its last line of text."""
-    text, reason = None, None
+    """Why a job gave up, by its own words: its last error, or else its last line of text.
+
+    torchrun speaks last where it started the process; its words count where there are no others.
+    """
+    text, launchers, reason = None, None, None
     for line in lines:
         event = parse_event(line)
         if event is None:
-            text = line.strip() or text
+            if _LAUNCHERS.match(line):
+                launchers = line.strip()
+            else:
+                text = line.strip() or text
         elif event.kind == "error":
             reason = _text(event.fields.get("reason")) or reason
-    spoken = reason or text
+    spoken = reason or text or launchers
     return spoken.removeprefix("rancast: ") if spoken else None
 
 

@@ -87,3 +87,17 @@ def test_the_last_error_says_more_than_the_last_line() -> None:
     assert last_words(lines) == "cells.csv: no samples"
     assert last_words(lines[1:]) == "other"
     assert last_words(["", " "]) is None
+
+
+TORCHRUN = (
+    "W1130 15:00:29.020000 4581 torch/distributed/elastic/multiprocessing/api.py:1028] Sending "
+    "process 4667 closing signal SIGTERM",
+    "E1130 15:00:29.040000 4581 torch/distributed/elastic/multiprocessing/api.py:1002] failed "
+    "(exitcode: 1) local_rank: 1 (pid: 4668) of binary: python3",
+)
+
+
+def test_what_the_launcher_says_last_is_not_the_reason() -> None:
+    lines = ["Traceback (most recent call last):", "RuntimeError: no room", *TORCHRUN]
+    assert last_words(lines) == "RuntimeError: no room"
+    assert last_words(TORCHRUN) == TORCHRUN[-1]
