@@ -24,6 +24,7 @@ class Cause(StrEnum):
 
     BAD_DATA = "bad data or configuration"
     CONFIGURATION = "pod configuration"
+    DAMAGED = "damaged"
     DEADLINE = "deadline exceeded"
     ERROR = "error"
     EVICTED = "evicted"

@@ -32,6 +32,10 @@ def main() -> None:
         Path(rest[0]).write_text(str(os.getpid()))
         say("epoch", epoch=1, of=9, loss=0.5)
         signal.pause()
+    if what == "wait":
+        begun, go_on = map(Path, rest)
+        begun.touch()
+        go_on.read_bytes()  # of a named pipe: until somebody writes
     if what == "die":
         os.kill(os.getpid(), signal.SIGKILL)
     if what == "flaky" and not Path(rest[0]).exists():

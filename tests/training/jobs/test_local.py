@@ -96,9 +96,40 @@ class TestLocal(BackendContract):
     def test_a_damaged_record_is_named(self, site, tmp_path):
         (tmp_path / "jobs" / "one").mkdir(parents=True)
         (tmp_path / "jobs" / "one" / "job.json").write_text("[]")
-        with pytest.raises(BackendError, match=r"one is damaged.*remove it"):
+        with pytest.raises(BackendError, match=r"one is damaged.*rancast job cancel one"):
             site.open().status("one")
         (tmp_path / "jobs" / "one" / "job.json").unlink()
+
+    @pytest.mark.parametrize(
+        ("file", "text"),
+        [("job.json", "[]"), ("job.json", "{"), ("outcome.json", '{"finished_at": 3}')],
+    )
+    def test_a_damaged_job_is_shown_as_one_beside_the_others(self, site, tmp_path, file, text):
+        for run_id in ("one", "two"):
+            site.open().submit(site.spec("train", "1", run_id=run_id))
+            site.until(run_id)
+        (tmp_path / "jobs" / "one" / file).write_text(text)
+        found = {job.run_id: job for job in site.open().list()}
+        assert found["two"].phase is Phase.SUCCEEDED
+        assert found["one"].problem.cause is Cause.DAMAGED
+        assert "rancast job cancel one" in found["one"].problem.message
+        site.open().cancel("one")
+        assert [job.run_id for job in site.open().list()] == ["two"]
+
+    def test_a_job_that_went_on_without_its_supervisor_is_not_to_be_repeated_blindly(
+        self, site, tmp_path
+    ):
+        begun, go_on = tmp_path / "begun", tmp_path / "go"
+        os.mkfifo(go_on)
+        site.open().submit(site.spec("wait", str(begun), str(go_on)))
+        site.until("one", lambda _: begun.exists())
+        supervisor = JobFolder(tmp_path / "jobs" / "one").group()
+        assert supervisor is not None
+        os.kill(supervisor, signal.SIGKILL)
+        go_on.write_bytes(b"now")
+        problem = site.until("one").problem
+        assert problem.cause is Cause.LOST
+        assert "has written mine.safetensors" in problem.message
 
     def test_a_folder_that_cannot_be_written_is_named(self, site, tmp_path):
         (tmp_path / "jobs").write_text("a file")

@@ -25,7 +25,7 @@ from training.jobs.local.supervisor import GRACE_SECONDS
 from training.jobs.local.tail import follow_file, last_lines
 from training.jobs.names import check_run_id
 from training.jobs.program import on_one_node
-from training.jobs.progress import last_words, progress_of
+from training.jobs.progress import Progress, last_words, progress_of
 from training.jobs.spec import JobSpec
 from training.jobs.status import Cause, JobStatus, Phase, Problem
 
@@ -88,7 +88,7 @@ class LocalBackend:
 
     def list(self) -> tuple[JobStatus, ...]:
         """See `TrainingBackend.list`."""
-        found = [self._status(folder) for folder in self._folders()]
+        found = [self._listed(folder) for folder in self._folders()]
         jobs = [status for status in found if status is not None]
         return tuple(sorted(jobs, key=lambda status: status.created_at, reverse=True))
 
@@ -140,26 +140,45 @@ class LocalBackend:
                 if not path.name.startswith(".") and path.is_dir():
                     yield JobFolder(path)
 
+    def _listed(self, folder: JobFolder) -> JobStatus | None:
+        """As `_status`; a damaged folder is shown as one, so that the others are shown too."""
+        try:
+            return self._status(folder)
+        except BackendError as error:
+            try:
+                seconds = folder.path.stat().st_mtime
+            except FileNotFoundError:
+                return None
+            problem = Problem(Cause.DAMAGED, str(error))
+            made_at = datetime.fromtimestamp(seconds, UTC)
+            return JobStatus(folder.path.name, self.name, Phase.FAILED, made_at, problem=problem)
+
     def _status(self, folder: JobFolder, told: bool = False) -> JobStatus | None:
         # The lock is asked first: a job that ends in between has written its outcome by then.
         alive = folder.alive()
         try:
             record, outcome = folder.record(), folder.outcome()
+            created_at = datetime.fromisoformat(record.created_at)
+            finished_at = datetime.fromisoformat(outcome.finished_at) if outcome else None
         except FileNotFoundError:
             return None
         except (ValueError, TypeError, KeyError, OSError) as error:
-            raise BackendError(f"{folder.path} is damaged ({error}); remove it") from error
+            raise BackendError(
+                f"{folder.path} is damaged ({error}); remove it: rancast job cancel "
+                f"{folder.path.name}"
+            ) from error
         lines = last_lines(logs[-1]) if (logs := folder.logs()) else []
+        progress = progress_of(lines)
         return JobStatus(
             run_id=record.run_id,
             backend=self.name,
             phase=_phase(alive, outcome, bool(logs)),
-            created_at=datetime.fromisoformat(record.created_at),
+            created_at=created_at,
             started_at=folder.started_at(),
-            finished_at=datetime.fromisoformat(outcome.finished_at) if outcome else None,
+            finished_at=finished_at,
             failed_attempts=outcome.failed_attempts if outcome else max(0, len(logs) - 1),
-            problem=_problem(record, alive, outcome, last_words(lines)),
-            progress=progress_of(lines) if told else None,
+            problem=_problem(record, alive, outcome, last_words(lines), progress),
+            progress=progress if told else None,
         )
 
     def _lines(self, folder: JobFolder, follow: bool) -> Iterator[LogLine]:
@@ -227,11 +246,21 @@ def _phase(alive: bool, outcome: Outcome | None, begun: bool) -> Phase:
 
 
 def _problem(
-    record: Record, alive: bool, outcome: Outcome | None, words: str | None
+    record: Record,
+    alive: bool,
+    outcome: Outcome | None,
+    words: str | None,
+    progress: Progress | None,
 ) -> Problem | None:
     if outcome is None:
         if alive:
             return None
+        if progress is not None and progress.checkpoint is not None:
+            return Problem(
+                Cause.LOST,
+                "its supervisor was killed, so that nobody saw how it ended; by its log it has "
+                f"written {progress.checkpoint}: look at that before you submit it again",
+            )
         return Problem(
             Cause.LOST,
             "its processes are gone without an outcome: they were killed, or the machine went "
