@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, field, replace
 
+import torch
 from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
 from rich.progress import Progress as ProgressBar
@@ -33,6 +34,7 @@ class CalibrateOptions:
         out: Checkpoint to write.
         selection: What to take from the files.
         calibration: How to calibrate.
+        threads: Threads of the tensor library; None for as many as it takes by itself.
     """
 
     base: Place
@@ -40,8 +42,11 @@ class CalibrateOptions:
     out: Place
     selection: Selection = field(default_factory=Selection)
     calibration: CalibrateConfig = field(default_factory=CalibrateConfig)
+    threads: int | None = None
 
     def __post_init__(self) -> None:
+        if self.threads is not None and self.threads < 1:
+            raise DataError(f"expected threads of at least 1, got {self.threads}")
         if self.out.is_dir():
             raise DataError(f"expected a file to write to, {self.out} is a directory")
 
@@ -68,6 +73,8 @@ def calibrate_with_progress(
         )
     console, config, unreadable = around.console, options.calibration, Unreadable(around.console)
     around.report.start("calibrate", options.out, None, 1)
+    if options.threads is not None:
+        torch.set_num_threads(options.threads)
     check_writable(options.out)
     checkpoint = stored_checkpoint(options.base)
     check_country(options.selection.country)

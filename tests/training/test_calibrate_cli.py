@@ -117,3 +117,12 @@ def test_several_processes_do_not_write_one_calibration(tmp_path, catalogue):
     around = Session(Console(quiet=True), team=Team(size=2))
     with pytest.raises(DataError, match="expected one process"):
         calibrate_with_progress(options, catalogue, around)
+
+
+def test_it_computes_with_as_many_threads_as_it_is_told(run, monkeypatch):
+    asked: list[int] = []
+    monkeypatch.setattr(torch, "set_num_threads", asked.append)
+    run("--max-origins", "40", "--threads", "2")
+    assert asked == [2]
+    output, _ = run("--threads", "0", code=42)
+    assert "threads of at least 1" in output

@@ -37,6 +37,9 @@ def calibrate(
         int | None, typer.Option(help="Most samples that a forecast sees.", show_default="all")
     ] = None,
     seed: Annotated[int, typer.Option(help="Of the choice of origins.")] = 0,
+    threads: Annotated[
+        int | None, typer.Option(help="Threads to compute with.", show_default="one a core")
+    ] = None,
     kpi: Kpis = None,
     cell: Cells = None,
     exclude: Exclude = None,
@@ -72,6 +75,7 @@ def calibrate(
                 history_steps=history_steps,
                 seed=seed,
             ),
+            threads=threads,
         )
         unreadable = calibrate_with_progress(options, load(catalogue), around)
     raise typer.Exit(1 if unreadable else 0)

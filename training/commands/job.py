@@ -36,6 +36,7 @@ Namespace = Annotated[
 
 
 def submit(
+    given: typer.Context,
     arguments: Annotated[
         list[str],
         typer.Argument(
@@ -70,10 +71,29 @@ def submit(
     image_pull_secret: Annotated[
         list[str] | None, typer.Option(help="Secret to pull the image with; repeatable.")
     ] = None,
+    image_pull_policy: Annotated[
+        str | None,
+        typer.Option(help="Always, IfNotPresent or Never.", show_default="the cluster's"),
+    ] = None,
     python: Annotated[str, typer.Option(help="Python of the image.")] = "python3",
-    cpu: Annotated[str, typer.Option(help="Cores of a pod.")] = "1",
+    user_id: Annotated[
+        str,
+        typer.Option(help="User of the process, and group of volumes; none: the platform's own."),
+    ] = "10001",
+    cpu: Annotated[
+        str, typer.Option(help="Cores; --threads of the command follow, unless it says them.")
+    ] = "1",
     memory: Annotated[str, typer.Option(help="Memory of a pod.")] = "4Gi",
-    gpus: Annotated[int, typer.Option(help="GPUs of a pod.")] = 0,
+    gpus: Annotated[
+        int, typer.Option(help="GPUs of a pod; training computes on the CPU and leaves them idle.")
+    ] = 0,
+    scratch: Annotated[
+        str | None,
+        typer.Option(
+            help="Disk of a pod (ephemeral-storage), as for copies from a store: 20Gi.",
+            show_default="what the node has left",
+        ),
+    ] = None,
     mount: Annotated[
         list[str] | None,
         typer.Option(help="CLAIM:PATH of a PersistentVolumeClaim, :ro to only read; repeatable."),
@@ -90,6 +110,12 @@ def submit(
     ] = None,
     toleration: Annotated[
         list[str] | None, typer.Option(help="KEY[=VALUE][:EFFECT] of the node; repeatable.")
+    ] = None,
+    label: Annotated[
+        list[str] | None, typer.Option(help="KEY=VALUE of the objects and pods; repeatable.")
+    ] = None,
+    annotation: Annotated[
+        list[str] | None, typer.Option(help="KEY=VALUE of the objects and pods; repeatable.")
     ] = None,
     runtime: Annotated[
         str | None,
@@ -113,46 +139,55 @@ def submit(
 
     from training.jobs.choice import LOCAL, BackendChoice, open_backend, open_cluster_backend
     from training.jobs.cli import submit_and_show
-    from training.jobs.errors import JobSpecError
-    from training.jobs.pod_settings import Mount, PodSettings, Toleration
+    from training.jobs.given import check_given
+    from training.jobs.kept import check_kept
+    from training.jobs.pod_settings import Mount, PodSettings, Toleration, amount, parse_user_id
     from training.jobs.spec import JobSpec, with_own_run_id
-    from training.jobs.trained_by import checked_arguments
+    from training.jobs.trained_by import checked_command, was_given
 
     choice = BackendChoice(backend, jobs_dir, kubeconfig, context, namespace, runtime)
+    check_given([name for name in given.params if was_given(given, name)], backend)
     local = backend == LOCAL
+    threads: int | None = None
+    if not local or was_given(given, "cpu"):
+        threads = max(1, int(amount("cpu", cpu) / max(1, processes)))
+    command = checked_command(arguments, processes=nodes * processes, threads=threads)
     pod: PodSettings | None = None
-    if local and (image_pull_secret or mount or secret or gpus or nodes > 1 or dry_run):
-        raise JobSpecError(
-            "expected a cluster (--backend kubernetes) for images, mounts, Secrets, GPUs, several "
-            "nodes and --dry-run; a local job uses this machine's files and variables"
-        )
     if not local:
         pod = PodSettings(
             image=image or "",
+            image_pull_policy=image_pull_policy,
             image_pull_secrets=tuple(image_pull_secret or ()),
             python=python,
             service_account=service_account,
+            user_id=parse_user_id(user_id),
             cpu=cpu,
             memory=memory,
             gpus=gpus,
+            scratch=scratch,
             mounts=tuple(Mount.parse(text) for text in mount or ()),
             secrets=tuple(secret or ()),
             node_selector=_pairs("--node-selector", node_selector),
             tolerations=tuple(Toleration.parse(text) for text in toleration or ()),
+            labels=_pairs("--label", label),
+            annotations=_pairs("--annotation", annotation),
         )
+        check_kept(command.out, pod.mounts)
     spec = JobSpec(
         run_id=run_id or "new",
-        arguments=checked_arguments(arguments),
+        arguments=command.arguments,
         environment=_pairs("--env", env),
         directory=os.getcwd() if local else None,
         nodes=nodes,
         processes=processes,
         retries=retries,
-        deadline_seconds=round(deadline * 3600),
-        keep_seconds=round(keep * 3600),
+        deadline_seconds=_seconds("--deadline", deadline),
+        keep_seconds=_seconds("--keep", keep),
         pod=pod,
     )
     spec = spec if run_id else with_own_run_id(spec)
+    if gpus:
+        sys.stderr.write("rancast: training computes on the CPU; the GPUs will be idle\n")
     if dry_run:
         import yaml
 
@@ -260,3 +295,13 @@ def _pairs(option: str, texts: list[str] | None) -> tuple[tuple[str, str], ...]:
             raise JobSpecError(f"expected NAME=VALUE after {option}, got {text!r}")
         pairs.append((name, value))
     return tuple(pairs)
+
+
+def _seconds(option: str, hours: float) -> int:
+    import math
+
+    from training.jobs.errors import JobSpecError
+
+    if not math.isfinite(hours):
+        raise JobSpecError(f"expected a number of hours after {option}, got {hours}")
+    return round(hours * 3600)

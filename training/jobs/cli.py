@@ -83,7 +83,9 @@ def show_status(status: JobStatus, console: Console) -> None:
         _say(console, f"  {told}")
     if status.started_at is not None:
         end = status.finished_at or datetime.now(UTC)
-        took = timedelta(seconds=round((end - status.started_at).total_seconds()))
+        # The server's clock may be ahead of this one.
+        seconds = max(0.0, (end - status.started_at).total_seconds())
+        took = timedelta(seconds=round(seconds))
         _say(console, f"  {'took' if status.finished else 'for'} {took}")
 
 

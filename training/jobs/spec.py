@@ -18,8 +18,17 @@ from training.jobs.pod_settings import PodSettings
 LEAST_KEEP_SECONDS = 600
 """A finished job that goes sooner takes its logs and its reason along before anyone reads them."""
 
+MOST = 2**31 - 1
+"""The API keeps seconds and numbers of attempts as 32-bit integers."""
+
 _URL_WITH_PASSWORD = re.compile(r"[a-z][a-z0-9+.-]*://[^/@\s]*:[^/@\s]*@", re.IGNORECASE)
-_SECRET_NAME = re.compile(r"SECRET|PASSWORD|PASSWD|TOKEN|ACCESS_?KEY|CREDENTIAL|PRIVATE_?KEY")
+_SECRET_NAME = re.compile(
+    r"SECRET|PASSWORD|PASSWD|PASSPHRASE|TOKEN(?!I)|CREDENTIAL|CONNECTION_STRING|"
+    r"(ACCESS|API|PRIVATE|ACCOUNT)_?KEY|(^|_)KEY$"
+)
+_SECRETS_PLACE = re.compile(r"_(FILE|PATH|DIR|URI|URL|ENDPOINT)$|^GOOGLE_APPLICATION_CREDENTIALS$")
+"""Names of variables that say where a secret lies, and are none."""
+
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 
@@ -58,6 +67,9 @@ class JobSpec:
         for name in ("nodes", "processes", "deadline_seconds"):
             if getattr(self, name) < 1:
                 raise JobSpecError(f"expected {name} of at least 1, got {getattr(self, name)}")
+        for name in ("retries", "deadline_seconds", "keep_seconds"):
+            if getattr(self, name) > MOST:
+                raise JobSpecError(f"expected {name} of at most {MOST}, got {getattr(self, name)}")
         if self.retries < 0:
             raise JobSpecError(f"expected retries of at least 0, got {self.retries}")
         if self.keep_seconds < LEAST_KEEP_SECONDS:
@@ -66,7 +78,8 @@ class JobSpec:
                 f"removed sooner takes its logs along unread; got {self.keep_seconds}"
             )
         self._check_environment()
-        for text in (*self.arguments, *(value for _, value in self.environment)):
+        notes = self.pod.annotations if self.pod is not None else ()
+        for text in (*self.arguments, *(value for _, value in (*self.environment, *notes))):
             if _URL_WITH_PASSWORD.search(text):
                 raise JobSpecError(
                     "expected a URL without user and password, because anyone who may read the "
@@ -78,7 +91,8 @@ class JobSpec:
         for name in names:
             if not _VARIABLE.fullmatch(name):
                 raise JobSpecError(f"expected the name of an environment variable, got {name!r}")
-            if _SECRET_NAME.search(name.upper()):
+            upper = name.upper()
+            if _SECRET_NAME.search(upper) and not _SECRETS_PLACE.search(upper):
                 raise JobSpecError(
                     f"expected {name} from a Secret (--secret), not as a variable of the job, "
                     "because anyone who may read the job would read it"

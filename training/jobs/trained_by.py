@@ -6,22 +6,41 @@ A misspelt option would otherwise be found by a pod, minutes later.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import typer
 
 from training.jobs.errors import JobSpecError
 
-_ADDED = (("--progress", "json"), ("--restart-on-new-data",))
-"""What a job says to a command that knows it. Where counters come in, the data of a second attempt
-are not those of the first."""
-
+IN_ONE_PROCESS = ("calibrate",)
 _UsageError: Any = typer.BadParameter.__bases__[0]
 """What all errors of options have in common; typer has it, and does not export it."""
 
 
-def checked_arguments(arguments: Sequence[str]) -> tuple[str, ...]:
-    """The arguments of rancast for a job, with what a job says besides where the command knows it.
+@dataclass(frozen=True)
+class TrainingCommand:
+    """A command of rancast that a job may run.
+
+    Attributes:
+        arguments: Of rancast: the command and its options.
+        out: Path or URL of the checkpoint that it writes.
+    """
+
+    arguments: tuple[str, ...]
+    out: str
+
+
+def checked_command(
+    arguments: Sequence[str], *, processes: int = 1, threads: int | None = None
+) -> TrainingCommand:
+    """The command of a job; told to print its progress and how to compute, where it can be.
+
+    Args:
+        arguments: Of rancast, as a user types them.
+        processes: That share the work, all nodes together.
+        threads: To compute with in each process, unless the arguments say it; None for the
+            command's own.
 
     Raises:
         JobSpecError: It is no command that trains, or its options are wrong.
@@ -35,17 +54,34 @@ def checked_arguments(arguments: Sequence[str]) -> tuple[str, ...]:
         )
     if "--help" in options:
         raise JobSpecError(f"expected a job, not a question; ask rancast {name} --help")
+    if name in IN_ONE_PROCESS and processes > 1:
+        raise JobSpecError(f"expected one process for {name}, got {processes}")
     app = typer.Typer(add_completion=False)
     app.command()(known[name])
     command = typer.main.get_command(app)
     try:
-        command.make_context(f"rancast {name}", list(options))
+        context = command.make_context(f"rancast {name}", list(options))
     except _UsageError as error:
         raise JobSpecError(f"rancast {name}: {error.format_message()}") from error
-    knows = {option for parameter in command.params for option in parameter.opts}
-    said = {each.split("=")[0] for each in options}
-    added = [word for words in _ADDED if words[0] in knows - said for word in words]
-    return (name, *added, *options)
+    # Where counters come in, the data of a second attempt are not those of the first.
+    told = {
+        "progress": ("--progress", "json"),
+        "threads": () if threads is None else ("--threads", str(threads)),
+        "restart_on_new_data": ("--restart-on-new-data",),
+    }
+    extra = [
+        word
+        for option, words in told.items()
+        if option in context.params and not was_given(context, option)
+        for word in words
+    ]
+    return TrainingCommand((name, *extra, *options), str(context.params["out"]))
+
+
+def was_given(context: Any, parameter: str) -> bool:
+    """Whether a parameter stands on the command line; one of the environment does not."""
+    source = context.get_parameter_source(parameter)
+    return source is not None and source.name == "COMMANDLINE"
 
 
 def _commands() -> dict[str, Callable[..., None]]:

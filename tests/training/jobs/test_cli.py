@@ -6,7 +6,7 @@ import io
 import os
 import subprocess
 import sys
-from pathlib import Path
+from datetime import UTC, datetime, timedelta
 
 import pytest
 import torch
@@ -18,11 +18,20 @@ import rancast
 from model.checkpoint import load_checkpoint
 from tests.conftest import REPOSITORY
 from tests.training.jobs.contract import Site
-from training.jobs.cli import cancel_and_wait, follow_job, print_logs, show_list, submit_and_show
+from training.jobs.cli import (
+    cancel_and_wait,
+    follow_job,
+    print_logs,
+    show_list,
+    show_status,
+    submit_and_show,
+)
 from training.jobs.cluster.kubernetes import KubernetesBackend
 from training.jobs.local.backend import LocalBackend
+from training.jobs.local.folder import JobFolder
 from training.jobs.spec import JobSpec
-from training.jobs.trained_by import checked_arguments
+from training.jobs.status import JobStatus, Phase
+from training.jobs.trained_by import checked_command
 from training.state import RunState, save_state
 
 
@@ -181,7 +190,8 @@ def test_a_dry_run_prints_the_objects_and_reaches_no_cluster(monkeypatch):
     (trainjob,) = yaml.safe_load_all(
         run(
             *("submit", "--backend", "trainjob", "--dry-run", "--image", "a:1"),
-            *("--runtime", "ours", "--", "train", "--out", "/models/mine.safetensors"),
+            *("--runtime", "ours", "--mount", "models:/models"),
+            *("--", "train", "--out", "/models/mine.safetensors"),
         ).output
     )
     assert trainjob["spec"]["runtimeRef"]["name"] == "ours"
@@ -213,29 +223,151 @@ def test_what_cannot_run_is_refused_before_anything_is_started(
     assert not (tmp_path / "jobs").exists()
 
 
-def test_a_command_that_can_tell_its_progress_is_told_to():
-    import typer
+def dry_run(*arguments: object) -> list[dict]:
+    """The objects of a job whose checkpoint lies in a store."""
+    where = ("--backend", "kubernetes", "--dry-run", "--image", "a:1")
+    result = run("submit", *where, *arguments, "--", "train", "--out", "s3://models/x")
+    return list(yaml.safe_load_all(result.stdout))
 
-    from training.jobs import trained_by
 
-    def learn(out: Path, progress: str = typer.Option("bar")) -> None:
-        """A command."""
+def test_what_a_platform_asks_for_is_on_the_objects_and_the_pods():
+    (job,) = dry_run(
+        *("--label", "kueue.x-k8s.io/queue-name=ran", "--annotation", "example.org/note=a b=c"),
+        *("--user-id", "none", "--image-pull-policy", "Always", "--scratch", "20Gi"),
+    )
+    pod = job["spec"]["template"]
+    for about in (job["metadata"], pod["metadata"]):
+        assert about["labels"]["kueue.x-k8s.io/queue-name"] == "ran"
+        assert about["annotations"]["example.org/note"] == "a b=c"
+    assert "runAsUser" not in pod["spec"]["securityContext"]
+    (container,) = pod["spec"]["containers"]
+    assert container["imagePullPolicy"] == "Always"
+    assert container["resources"]["limits"]["ephemeral-storage"] == "20Gi"
 
-    known = trained_by._commands
-    trained_by._commands = lambda: {"learn": learn}
-    try:
-        assert trained_by.checked_arguments(["learn", "x"]) == ("learn", "--progress", "json", "x")
-        told = ("learn", "x", "--progress=bar")
-        assert trained_by.checked_arguments(told) == told
-    finally:
-        trained_by._commands = known
+
+@pytest.mark.parametrize(
+    ("options", "threads"),
+    [
+        ((), "1"),
+        (("--cpu", "500m"), "1"),
+        (("--cpu", "3500m"), "3"),
+        (("--cpu", "8", "--processes", "2"), "4"),
+    ],
+)
+def test_a_pod_computes_with_the_cores_that_it_gets(options, threads):
+    (job,) = dry_run(*options)
+    (container,) = job["spec"]["template"]["spec"]["containers"]
+    command = container["command"]
+    assert command[command.index("--threads") + 1] == threads
+
+
+def test_a_local_job_computes_with_as_many_threads_as_it_was_given_cores(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("RANCAST_JOBS_DIR", str(tmp_path / "jobs"))
+    for run_id, options in (("one", ("--cpu", "2")), ("two", ())):
+        run(
+            *("submit", "--run-id", run_id, "--retries", "0", *options),
+            *("--", "train", "missing.csv", "--out", "x"),
+        )
+        command = JobFolder(tmp_path / "jobs" / run_id).record().command
+        assert ("--threads" in command) == bool(options)
+        run("cancel", run_id)
+
+
+def test_gpus_are_said_to_be_idle():
+    where = ("--backend", "kubernetes", "--dry-run", "--image", "a:1", "--gpus", "1")
+    result = run("submit", *where, "--", "train", "--out", "s3://models/x")
+    assert "on the CPU" in result.stderr
+
+
+OF_A_CLUSTER = {
+    "--image": "a:1",
+    "--image-pull-secret": "pull",
+    "--image-pull-policy": "Always",
+    "--python": "python3",
+    "--memory": "4Gi",
+    "--gpus": "0",
+    "--scratch": "1Gi",
+    "--mount": "a:/a",
+    "--secret": "s3",
+    "--service-account": "me",
+    "--user-id": "10001",
+    "--label": "a=b",
+    "--annotation": "a=b",
+    "--node-selector": "a=b",
+    "--toleration": "a",
+    "--runtime": "ours",
+    "--kubeconfig": "file",
+    "--context": "there",
+    "--namespace": "ran",
+}
+
+
+@pytest.mark.parametrize("option", OF_A_CLUSTER)
+def test_a_local_job_refuses_what_means_nothing_to_it(option, tmp_path, monkeypatch):
+    monkeypatch.setenv("RANCAST_JOBS_DIR", str(tmp_path / "jobs"))
+    given = (option, OF_A_CLUSTER[option])
+    said = run("submit", *given, "--", "train", "--out", "x", code=2).output
+    assert f"expected a cluster (--backend kubernetes, or trainjob) for {option};" in said
+    assert not (tmp_path / "jobs").exists()
+
+
+def test_an_image_of_the_environment_is_for_other_jobs_and_no_error(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("RANCAST_JOBS_DIR", str(tmp_path / "jobs"))
+    monkeypatch.setenv("RANCAST_IMAGE", "registry.example/rancast:1")
+    run("submit", "--run-id", "one", "--", "train", "missing.csv", "--out", "x")
+    run("cancel", "one")
+
+
+def test_a_runtime_is_of_trainjobs_only():
+    where = ("--backend", "kubernetes", "--image", "a:1", "--runtime", "ours")
+    said = run("submit", *where, "--", "train", "--out", "s3://models/x", code=2).output
+    assert "--backend trainjob" in said
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (("--deadline", "inf"), "number of hours after --deadline"),
+        (("--keep", "nan"), "number of hours after --keep"),
+        (("--keep", "1e9"), "keep_seconds of at most 2147483647"),
+        (("--deadline", "1e9"), "deadline_seconds of at most 2147483647"),
+        (("--retries", "99999999999"), "retries of at most 2147483647"),
+        (("--user-id", "root"), "number of a user, or none"),
+        (("--user-id", "0"), "other than root"),
+        (("--image-pull-policy", "always"), "IfNotPresent"),
+        (("--scratch", "much"), "scratch as a quantity"),
+        (("--label", "a"), "NAME=VALUE"),
+        (("--label", "a=b c"), "--label a="),
+        (("--annotation", "a b=c"), "--annotation"),
+    ],
+)
+def test_what_a_server_would_refuse_is_refused_at_submit(options, words):
+    where = ("--backend", "kubernetes", "--dry-run", "--image", "a:1", *options)
+    assert words in run("submit", *where, "--", "train", "--out", "s3://m/x", code=2).output
+
+
+@pytest.mark.parametrize("backend", ["kubernetes", "trainjob"])
+def test_a_checkpoint_that_would_go_with_the_pod_is_refused_at_submit(backend):
+    where = ("--backend", backend, "--dry-run", "--image", "a:1", "--mount", "cells:/data:ro")
+    for out, words in (("/tmp/x", "outlives the pod"), ("/data/x", "read only")):
+        said = run("submit", *where, "--", "train", "/data", "--out", out, code=2).output
+        assert words in said
+
+
+def test_a_clock_behind_the_servers_shows_no_negative_time():
+    screen = Screen()
+    began = datetime.now(UTC) + timedelta(minutes=1)
+    show_status(JobStatus("one", "kubernetes", Phase.RUNNING, began, began), screen.console)
+    assert "for 0:00:00" in screen.text
 
 
 def test_a_second_attempt_that_finds_more_data_begins_again(tmp_path, write_table):
     write_table(tmp_path / "cells.csv")
     out = tmp_path / "mine.safetensors"
     train = ["train", str(tmp_path / "cells.csv"), "--out", str(out), "--preset", "nano"]
-    command = checked_arguments([*train, "--series", "2", "--steps", "2"])
+    command = checked_command([*train, "--series", "2", "--steps", "2"]).arguments
     state = tmp_path / "mine.safetensors.run"
     weights = {"a": torch.zeros(1)}
     save_state(RunState(1, weights, weights, weights), state, "of the data before")

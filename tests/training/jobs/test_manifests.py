@@ -25,6 +25,9 @@ POD = PodSettings(
     cpu="2500m",
     memory="8Gi",
     gpus=1,
+    scratch="20Gi",
+    labels=(("kueue.x-k8s.io/queue-name", "ran"),),
+    annotations=(("example.org/ticket", "RAN 7"),),
     mounts=(Mount("cells", "/data", True), Mount("models", "/models"), Mount("cells", "/again")),
     secrets=("s3",),
     node_selector=(("disk", "ssd"),),
@@ -119,7 +122,10 @@ def test_what_a_library_writes_goes_to_the_pods_own_folder() -> None:
 
 def test_a_pod_gets_exactly_what_it_asks_for() -> None:
     (container,) = pod_of(ONE)["containers"]
-    amounts = {"cpu": "2500m", "memory": "8Gi", "nvidia.com/gpu": "1"}
+    amounts = {
+        **{"cpu": "2500m", "memory": "8Gi", "nvidia.com/gpu": "1"},
+        "ephemeral-storage": "20Gi",
+    }
     assert container["resources"] == {"requests": amounts, "limits": amounts}
 
 
@@ -169,6 +175,25 @@ def test_arguments_and_variables_mean_what_they_say(text: str) -> None:
         assert expand(container["command"][-1], {"A": "other"}) == text
         variables = {each["name"]: each.get("value") for each in container["env"]}
         assert expand(variables["DATA"], {"A": "other"}) == text
+
+
+def test_labels_and_annotations_of_the_user_stand_beside_ours() -> None:
+    job = job_of(ONE)
+    for about in (job["metadata"], job["spec"]["template"]["metadata"]):
+        assert about["labels"]["kueue.x-k8s.io/queue-name"] == "ran"
+        assert about["labels"]["rancast/run-id"] == "one"
+        assert about["annotations"]["example.org/ticket"] == "RAN 7"
+    assert job["metadata"]["annotations"]["rancast/spec-digest"] == ONE.digest
+
+
+def test_a_user_that_the_platform_chooses_is_not_named() -> None:
+    assert ONE.pod is not None
+    free = replace(ONE.pod, user_id=None)
+    assert pod_of(replace(ONE, pod=free))["securityContext"] == {
+        "runAsNonRoot": True,
+        "fsGroupChangePolicy": "OnRootMismatch",
+        "seccompProfile": {"type": "RuntimeDefault"},
+    }
 
 
 def test_nodes_meet_at_the_first_pod_by_the_name_that_the_service_gives_it() -> None:

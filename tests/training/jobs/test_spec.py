@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from training.jobs.errors import JobSpecError
 from training.jobs.names import check_run_id, object_name
-from training.jobs.pod_settings import Mount, PodSettings, Toleration
+from training.jobs.pod_settings import Mount, PodSettings, Toleration, amount
 from training.jobs.spec import JobSpec, with_own_run_id
 
 SPEC = JobSpec("one", ("train", "cells", "--out", "mine.safetensors"))
@@ -53,6 +53,9 @@ def test_the_objects_name_is_made_of_the_run_id() -> None:
         ({"processes": 0}, "processes of at least 1"),
         ({"deadline_seconds": 0}, "deadline_seconds of at least 1"),
         ({"retries": -1}, "retries of at least 0"),
+        ({"retries": 2**31}, "retries of at most"),
+        ({"deadline_seconds": 2**31}, "deadline_seconds of at most"),
+        ({"keep_seconds": 2**31}, "keep_seconds of at most"),
         ({"keep_seconds": 599}, "keep_seconds of at least 600"),
         ({"environment": (("A B", "c"),)}, "name of an environment variable"),
         ({"environment": (("A", "b"), ("A", "c"))}, "each variable once"),
@@ -68,7 +71,15 @@ def test_what_cannot_be_is_refused_with_what_was_expected(change: dict, words: s
     [
         {"environment": (("AWS_SECRET_ACCESS_KEY", "x"),)},
         {"environment": (("AWS_ACCESS_KEY_ID", "x"),)},
-        {"environment": (("my_password", "x"),)},
+        *(
+            {"environment": ((name, "hush"),)}
+            for name in ("API_KEY", "AZURE_STORAGE_KEY", "AZURE_STORAGE_CONNECTION_STRING")
+        ),
+        *(
+            {"environment": ((name, "hush"),)}
+            for name in ("my_password", "key", "HF_TOKEN", "MYTOKEN", "GCP_CREDENTIALS")
+        ),
+        {"pod": PodSettings("image", annotations=(("from", "https://me:hush@store.example"),))},
         {"environment": (("ENDPOINT", "https://me:hush@store.example"),)},
         {"arguments": ("train", "s3://key:hush@bucket/cells")},
         {"arguments": ("train", "--out=s3://key:hush@bucket/mine")},
@@ -78,6 +89,21 @@ def test_a_secret_in_a_job_is_refused_without_repeating_it(change: dict) -> None
     with pytest.raises(JobSpecError, match="--secret") as refusal:
         replace(SPEC, **change)
     assert "hush" not in str(refusal.value)
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "GOOGLE_APPLICATION_CREDENTIALS",
+        "AWS_SHARED_CREDENTIALS_FILE",
+        "AWS_WEB_IDENTITY_TOKEN_FILE",
+        "AWS_CONTAINER_CREDENTIALS_FULL_URI",
+        "TOKENIZERS_PARALLELISM",
+        "KEYBOARD",
+    ],
+)
+def test_a_name_of_where_a_secret_lies_is_no_secret(name: str) -> None:
+    replace(SPEC, environment=((name, "/var/run/secrets/key.json"),))
 
 
 def test_a_url_without_a_password_is_taken() -> None:
@@ -120,6 +146,11 @@ def test_a_toleration_that_is_none_is_refused(text: str) -> None:
         {"memory": "4 GB"},
         {"gpus": -1},
         {"user_id": 0},
+        {"user_id": 2**31},
+        {"image_pull_policy": "Sometimes"},
+        {"scratch": "20 GB"},
+        {"memory": "4KB"},
+        {"memory": "4K"},
         {"secrets": ("Not A Name",)},
         {"image_pull_secrets": ("no/name",)},
         {"mounts": (Mount("a", "/data"), Mount("b", "/data"))},
@@ -128,3 +159,11 @@ def test_a_toleration_that_is_none_is_refused(text: str) -> None:
 def test_pod_settings_that_cannot_be_are_refused(change: dict) -> None:
     with pytest.raises(JobSpecError, match="expected"):
         replace(PodSettings("image"), **change)
+
+
+@pytest.mark.parametrize(
+    ("quantity", "value"),
+    [("2", 2.0), ("500m", 0.5), ("2.5", 2.5), ("4Gi", 4 * 1024.0**3), ("1k", 1e3), ("3M", 3e6)],
+)
+def test_a_quantity_comes_to_a_number(quantity: str, value: float) -> None:
+    assert amount("cpu", quantity) == value

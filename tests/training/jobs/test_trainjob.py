@@ -45,6 +45,9 @@ def trainjob(pod_job):
         image_pull_secrets=("pull",),
         service_account="trainer",
         gpus=2,
+        scratch="20Gi",
+        labels=(("kueue.x-k8s.io/queue-name", "ran"),),
+        annotations=(("example.org/ticket", "RAN 7"),),
     )
     spec = replace(pod_job, pod=pod, nodes=3, processes=2, retries=4)
     return build_trainjob(spec, "torch-distributed", ApiClient())
@@ -60,6 +63,17 @@ def test_the_nodes_and_the_restarts_are_trainers_and_torchruns(trainjob):
     assert (trainer["numNodes"], trainer["numProcPerNode"]) == (3, 2)
     assert "--max-restarts=4" in trainer["command"]
     assert trainer["resourcesPerNode"]["limits"]["nvidia.com/gpu"] == "2"
+
+
+def test_labels_and_annotations_of_the_user_are_on_the_trainjob_and_its_pods(trainjob):
+    (patch,) = trainjob["spec"]["runtimePatches"]
+    (node,) = patch["trainingRuntimeSpec"]["template"]["spec"]["replicatedJobs"]
+    pods = node["template"]["spec"]["template"]["metadata"]
+    for about in (trainjob["metadata"], pods):
+        assert about["labels"]["kueue.x-k8s.io/queue-name"] == "ran"
+        assert about["annotations"]["example.org/ticket"] == "RAN 7"
+    limits = trainjob["spec"]["trainer"]["resourcesPerNode"]["limits"]
+    assert limits["ephemeral-storage"] == "20Gi"
 
 
 def test_credentials_come_from_the_secret_and_are_not_in_the_object(trainjob):

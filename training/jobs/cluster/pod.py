@@ -44,16 +44,21 @@ def settings_of(spec: JobSpec) -> PodSettings:
 
 
 def labels(spec: JobSpec) -> dict[str, str]:
-    """Labels of a job's objects."""
-    return {**OURS, RUN_ID_LABEL: spec.run_id}
+    """Labels of a job's objects and pods: the user's, and those by which they are found again."""
+    return {**dict(settings_of(spec).labels), **OURS, RUN_ID_LABEL: spec.run_id}
+
+
+def notes(spec: JobSpec) -> dict[str, str]:
+    """Annotations of a job's objects and pods that its user gave."""
+    return dict(settings_of(spec).annotations)
 
 
 def metadata(spec: JobSpec) -> client.V1ObjectMeta:
-    """Name, labels and digest of a job's objects."""
+    """Name, labels, annotations and digest of a job's objects."""
     return client.V1ObjectMeta(
         name=object_name(spec.run_id),
         labels=labels(spec),
-        annotations={DIGEST_ANNOTATION: spec.digest},
+        annotations={**notes(spec), DIGEST_ANNOTATION: spec.digest},
     )
 
 
@@ -83,6 +88,8 @@ def resources(settings: PodSettings) -> client.V1ResourceRequirements:
     amounts = {"cpu": settings.cpu, "memory": settings.memory}
     if settings.gpus:
         amounts[GPU] = str(settings.gpus)
+    if settings.scratch is not None:
+        amounts["ephemeral-storage"] = settings.scratch
     return client.V1ResourceRequirements(requests=amounts, limits=dict(amounts))
 
 
@@ -179,7 +186,7 @@ def pod_template(
         termination_message_policy="FallbackToLogsOnError",
     )
     return client.V1PodTemplateSpec(
-        metadata=client.V1ObjectMeta(labels=labels(spec)),
+        metadata=client.V1ObjectMeta(labels=labels(spec), annotations=notes(spec) or None),
         spec=client.V1PodSpec(
             restart_policy="Never",
             termination_grace_period_seconds=GRACE_SECONDS,

@@ -27,6 +27,7 @@ from training.jobs.cluster.pod import (
     environment,
     labels,
     metadata,
+    notes,
     pod_security,
     resources,
     settings_of,
@@ -86,7 +87,8 @@ def build_trainjob(spec: JobSpec, runtime: str, api: client.ApiClient) -> dict[s
             }
         ],
     }
-    template = {"metadata": {"labels": labels(spec)}, "spec": _without_none(pod)}
+    about = {"labels": labels(spec), "annotations": notes(spec) or None}
+    template = {"metadata": _without_none(about), "spec": _without_none(pod)}
     patch = {
         "manager": "rancast/jobs",
         "trainingRuntimeSpec": {
