@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 import typer
+import yaml
 
 import rancast
 from kpi.catalogue import KpiKind, load_catalogue
@@ -22,6 +23,12 @@ CALL = re.compile(r"(?:^|bin/)rancast (\w+)(?: (\w+))?(.*)$", re.MULTILINE)
 def blocks(page: Path, language: str) -> list[str]:
     text = page.read_text(encoding="utf-8")
     return [body for found, body in BLOCK.findall(text) if found == language]
+
+
+def manifests(page: Path, kind: str | None = None) -> list[dict[str, Any]]:
+    """Objects of Kubernetes that a page shows, or those of a kind."""
+    found = [each for body in blocks(page, "yaml") for each in yaml.safe_load_all(body)]
+    return [each for each in found if kind is None or each["kind"] == kind]
 
 
 def commands() -> dict[str, set[str]]:
