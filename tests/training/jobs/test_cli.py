@@ -340,7 +340,7 @@ def test_a_runtime_is_of_trainjobs_only():
         (("--scratch", "much"), "scratch as a quantity"),
         (("--label", "a"), "NAME=VALUE"),
         (("--label", "a=b c"), "--label a="),
-        (("--annotation", "a b=c"), "--annotation"),
+        (("--annotation", "a b=c"), "KEY as in team"),
     ],
 )
 def test_what_a_server_would_refuse_is_refused_at_submit(options, words):
