@@ -87,8 +87,8 @@ def build_trainjob(spec: JobSpec, runtime: str, api: client.ApiClient) -> dict[s
             }
         ],
     }
-    about = {"labels": labels(spec), "annotations": notes(spec) or None}
-    template = {"metadata": _without_none(about), "spec": _without_none(pod)}
+    pods = {"labels": labels(spec), "annotations": notes(spec) or None}
+    template = {"metadata": _without_none(pods), "spec": _without_none(pod)}
     patch = {
         "manager": "rancast/jobs",
         "trainingRuntimeSpec": {
@@ -102,7 +102,7 @@ def build_trainjob(spec: JobSpec, runtime: str, api: client.ApiClient) -> dict[s
         },
     }
     about = metadata(spec)
-    about.annotations = {DIGEST_ANNOTATION: digest(spec, runtime)}
+    about.annotations = {**(about.annotations or {}), DIGEST_ANNOTATION: digest(spec, runtime)}
     trainjob = {
         "apiVersion": f"{GROUP}/{VERSION}",
         "kind": "TrainJob",

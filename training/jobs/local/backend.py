@@ -201,11 +201,16 @@ class LocalBackend:
 
     def _end(self, folder: JobFolder, number: signal.Signals, seconds: float) -> None:
         """Send a signal to whoever works at a job, and wait until nobody does."""
-        ends_at, sent = time.monotonic() + seconds, False
+        ends_at, told = time.monotonic() + seconds, set()
         while folder.alive() and time.monotonic() < ends_at:
-            if not sent and (group := folder.group()) is not None:
-                sent = True
-                _signal(group, number)
+            if (group := folder.group()) is not None:
+                # The supervisor passes SIGTERM on: torchrun would leave at a second one, and not
+                # wait for its processes. Where there is no supervisor, all are told.
+                all_of_them = number is signal.SIGKILL or not _runs(group)
+                if all_of_them not in told:
+                    told.add(all_of_them)
+                    with suppress(ProcessLookupError):
+                        (os.killpg if all_of_them else os.kill)(group, number)
             time.sleep(LOOK_SECONDS / 5)
 
     def _remove_old(self) -> None:
@@ -222,18 +227,12 @@ class LocalBackend:
                 folder.remove()
 
 
-def _signal(group: int, number: signal.Signals) -> None:
-    """Send a signal to a supervisor, or to all where it is gone or where it is a kill.
-
-    The supervisor passes SIGTERM on; torchrun would leave at a second one, and not wait for its
-    processes.
-    """
-    with suppress(ProcessLookupError):
-        if number is signal.SIGTERM:
-            with suppress(ProcessLookupError):
-                os.kill(group, number)
-                return
-        os.killpg(group, number)
+def _runs(process: int) -> bool:
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return False
+    return True
 
 
 def _phase(alive: bool, outcome: Outcome | None, begun: bool) -> Phase:
