@@ -139,7 +139,7 @@ def replace_file(path: Path, content: bytes) -> None:
         os.replace(partial, path)
         with suppress(OSError):  # not every file system takes it, and the file is there
             _to_disk(path.parent)
-    except OSError:
+    except BaseException:
         partial.unlink(missing_ok=True)
         raise
 

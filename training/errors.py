@@ -35,7 +35,15 @@ class ResumeError(TrainingError):
 
 
 class OtherRunError(ResumeError):
-    """The saved state does not belong to the run that was asked for."""
+    """The saved state does not belong to the run that was asked for.
+
+    Attributes:
+        run_name: What its run is called, empty where it has no name.
+    """
+
+    def __init__(self, message: str, run_name: str) -> None:
+        super().__init__(message)
+        self.run_name = run_name
 
 
 class DivergedError(TrainingError):

@@ -44,7 +44,7 @@ class FinetuneOptions:
         tune: How to tune.
         minutes: About how long the run may take; no limit by default.
         threads: Threads of the tensor library.
-        restart_on_new_data: Begin again where the saved state is of other data or settings.
+        run_name: A state of the same name but of other data is begun again, not refused.
     """
 
     base: Place
@@ -55,7 +55,7 @@ class FinetuneOptions:
     tune: TuneConfig = field(default_factory=TuneConfig)
     minutes: float | None = None
     threads: int = 1
-    restart_on_new_data: bool = False
+    run_name: str = ""
 
     def __post_init__(self) -> None:
         if not self.data:
@@ -128,7 +128,7 @@ def finetune(
         options.tune,
         minutes=options.minutes,
         state_path=options.state_path,
-        restart_on_new_data=options.restart_on_new_data,
+        run_name=options.run_name,
         on_stage=on_stage,
         on_progress=on_progress,
         team=team,

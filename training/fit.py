@@ -12,7 +12,7 @@ import math
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 import torch
@@ -114,7 +114,7 @@ def fit(
     build: Callable[[ForecasterConfig], Forecaster] = Forecaster,
     initial: Mapping[str, Tensor] | None = None,
     state_path: Place | None = None,
-    restart_on_new_data: bool = False,
+    run_name: str = "",
     data: Sequence[str] = (),
     on_progress: Callable[[Progress], None] = lambda _: None,
     team: Team = ALONE,
@@ -129,7 +129,7 @@ def fit(
         build: Makes the module to train, and the one that is judged.
         initial: Weights to start from, which are judged first; new ones by default.
         state_path: Where the state is kept; a state found there is gone on from.
-        restart_on_new_data: Begin again where that is of other data or settings.
+        run_name: A state of the same name but of other data is begun again, not refused.
         data: Names of the data, part of the run's fingerprint.
         on_progress: Called after every step, in the team's leader only.
         team: The processes that share the work; the leader alone keeps the state.
@@ -149,10 +149,13 @@ def fit(
     if initial is not None:
         forecaster.load_state_dict(dict(initial))
     keeper = StateKeeper(
-        state_path if team.leads else None, fingerprint, fit_config.save_every_seconds
+        state_path if team.leads else None,
+        fingerprint,
+        fit_config.save_every_seconds,
+        run_name=run_name,
     )
     with team.together():
-        state = keeper.load(or_begin_again=restart_on_new_data)
+        state = keeper.load()
     state = team.tell(state)
     if state is None:
         weights = _copy(dict(forecaster.state_dict()))
@@ -171,7 +174,7 @@ def fit(
     try:
         return run.until_done()
     except KeyboardInterrupt:
-        if run.is_whole:
+        if run.is_whole and not run.is_saved:
             keeper.save(run.snapshot)
         raise
 
@@ -216,7 +219,7 @@ class _Run:
             validation.batch(np.random.default_rng([config.seed, VALIDATION_STREAM, index]))
             for index in range(team.rank, config.validation_batches, team.size)
         ]
-        self.smoothed_loss, self.is_whole = math.nan, True
+        self.smoothed_loss, self.is_whole, self.is_saved = math.nan, True, False
         self.started_at, self.started_step = time.monotonic(), state.step
         self.earlier_cpu_seconds = state.cpu_seconds - time.process_time()
         self.counted_cpu_seconds = time.process_time()
@@ -234,9 +237,11 @@ class _Run:
                 if self.team.leads:
                     self.on_progress(self._progress())
                 if all_stop or (stops.is_asked and self.team.size == 1):
-                    stops.stop()
+                    self._stop(stops)
                 self.keeper.save_when_due(self.snapshot)
-        self.keeper.save(self.snapshot)
+            self.keeper.save_if_possible(self.snapshot)
+            if self.team.add_up(torch.tensor(float(stops.is_asked))) > 0:
+                self._stop(stops)
         self.snapshot()
         return FitResult(
             weights=state.best,
@@ -247,6 +252,12 @@ class _Run:
             losses=state.losses,
             cpu_seconds=state.cpu_seconds,
         )
+
+    def _stop(self, stops: HeldStops) -> NoReturn:
+        # While stops are held: all processes may be sent the signal, each at a moment of its own.
+        self.keeper.save(self.snapshot)
+        self.is_saved = True
+        stops.stop()
 
     def snapshot(self) -> RunState:
         """The state with the current weights and moments in it."""

@@ -95,7 +95,7 @@ class PretrainOptions:
         version: Version that the checkpoint bears; its name is `rancast-` and the preset.
         compiled: Compile the forecaster's parts, where a C++ compiler is at hand.
         threads: Threads of the tensor library.
-        restart_on_new_data: Begin again where the saved state is of other data or settings.
+        run_name: A state of the same name but of other data is begun again, not refused.
     """
 
     preset: str
@@ -107,7 +107,7 @@ class PretrainOptions:
     version: str = "1.0.0"
     compiled: bool = True
     threads: int = 1
-    restart_on_new_data: bool = False
+    run_name: str = ""
 
     def __post_init__(self) -> None:
         if self.preset not in RECIPES:
@@ -181,7 +181,7 @@ def pretrain(
         training,
         held_out,
         state_path=options.state_path,
-        restart_on_new_data=options.restart_on_new_data,
+        run_name=options.run_name,
         data=("pretrain", GENERATOR, json.dumps(asdict(spec)), str(RECORDED_RATIO), digest),
         on_progress=on_progress,
         team=team,

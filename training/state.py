@@ -49,8 +49,14 @@ class RunState:
     cpu_seconds: float = 0.0
 
 
-def save_state(state: RunState, path: Place, fingerprint: str) -> None:
-    """Write the state; `fingerprint` names the run's configuration and data.
+def save_state(state: RunState, path: Place, fingerprint: str, run_name: str = "") -> None:
+    """Write the state.
+
+    Args:
+        state: Of the run.
+        path: Where to.
+        fingerprint: Of the run's configuration and data.
+        run_name: What the run is called, whatever its data; empty where it has no name.
 
     Raises:
         OSError: It cannot be written; what was there stays.
@@ -69,7 +75,12 @@ def save_state(state: RunState, path: Place, fingerprint: str) -> None:
         "losses": state.losses,
         "cpu_seconds": state.cpu_seconds,
     }
-    metadata = {"format": FORMAT, "fingerprint": fingerprint, "story": json.dumps(story)}
+    metadata = {
+        "format": FORMAT,
+        "fingerprint": fingerprint,
+        "run_name": run_name,
+        "story": json.dumps(story),
+    }
     # Through bytes, because the library's own writing tells of a full disk by an error of its own.
     write_file(path, save(tensors, metadata=metadata))
 
@@ -93,7 +104,8 @@ def load_state(path: Place, fingerprint: str) -> RunState | None:
     if metadata.get("format") != FORMAT or metadata.get("fingerprint") != fingerprint:
         raise OtherRunError(
             f"{path} belongs to a run with other settings or data; give another --out, or remove "
-            "it to start again"
+            "it to start again",
+            metadata.get("run_name", ""),
         )
     story = json.loads(metadata["story"])
     return RunState(

@@ -30,6 +30,8 @@ class StateKeeper:
         fingerprint: str,
         every_seconds: float,
         clock: Callable[[], float] = time.monotonic,
+        *,
+        run_name: str = "",
     ) -> None:
         """Keep a state.
 
@@ -38,19 +40,18 @@ class StateKeeper:
             fingerprint: Of the run (`training.fit.run_fingerprint`).
             every_seconds: Time between two savings.
             clock: Seconds that only grow.
+            run_name: By which later attempts of the same run know its state; empty: none does.
         """
         self._place = place
         self._fingerprint = fingerprint
         self._every_seconds = every_seconds
         self._clock = clock
+        self._run_name = run_name
         self._tried_at = self._saved_at = clock()
         self.trouble: str | None = None
 
-    def load(self, *, or_begin_again: bool = False) -> RunState | None:
-        """The state that lies there, None where none does.
-
-        Args:
-            or_begin_again: Whether one of another run is as good as none.
+    def load(self) -> RunState | None:
+        """The state that lies there; None where none does, or one of this name but of other data.
 
         Raises:
             ResumeError: It is damaged, or of another run.
@@ -60,8 +61,8 @@ class StateKeeper:
             return None
         try:
             return load_state(self._place, self._fingerprint)
-        except OtherRunError:
-            if not or_begin_again:
+        except OtherRunError as error:
+            if not self._run_name or error.run_name != self._run_name:
                 raise
             log.warning("%s is of other data or settings: training begins again", self._place)
             return None
@@ -75,7 +76,7 @@ class StateKeeper:
             StoreError: The store failed.
         """
         if self._place:
-            save_state(snapshot(), self._place, self._fingerprint)
+            save_state(snapshot(), self._place, self._fingerprint, self._run_name)
         self._tried_at = self._saved_at = self._clock()
         self.trouble = None
 
@@ -89,11 +90,26 @@ class StateKeeper:
         """
         if self._clock() - self._tried_at <= self._every_seconds:
             return
-        try:
-            self.save(snapshot)
-        except StoreError as error:
+        if (error := self._failed(snapshot)) is not None:
             self._tried_at = self._clock()
             unsaved_seconds = self._tried_at - self._saved_at
             if unsaved_seconds > PATIENCE_SECONDS:
-                raise
+                raise error
             self.trouble = f"the state is not saved since {unsaved_seconds:.0f} s: {error}"
+
+    def save_if_possible(self, snapshot: Callable[[], RunState]) -> None:
+        """Save, unless the store fails: the steps are done, and what is made of them follows.
+
+        Raises:
+            OSError: It cannot be written; what was there stays.
+            PlaceError: It may not be written to the store.
+        """
+        if (error := self._failed(snapshot)) is not None:
+            log.warning("the state is not saved: %s", error)
+
+    def _failed(self, snapshot: Callable[[], RunState]) -> StoreError | None:
+        try:
+            self.save(snapshot)
+        except StoreError as error:
+            return error
+        return None

@@ -44,7 +44,7 @@ class TrainOptions:
         series: Series in a batch.
         fit: How to train.
         threads: Threads of the tensor library.
-        restart_on_new_data: Begin again where the saved state is of other data or settings.
+        run_name: A state of the same name but of other data is begun again, not refused.
     """
 
     out: Place
@@ -57,7 +57,7 @@ class TrainOptions:
     series: int = 32
     fit: FitConfig = field(default_factory=FitConfig)
     threads: int = 1
-    restart_on_new_data: bool = False
+    run_name: str = ""
 
     def __post_init__(self) -> None:
         if self.preset not in PRESETS:
@@ -129,7 +129,7 @@ def train(
         material.training,
         material.validation,
         state_path=options.state_path,
-        restart_on_new_data=options.restart_on_new_data,
+        run_name=options.run_name,
         data=material.digests,
         on_progress=on_progress,
         team=team,

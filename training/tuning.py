@@ -144,7 +144,7 @@ def tune(
     *,
     minutes: float | None = None,
     state_path: Place | None = None,
-    restart_on_new_data: bool = False,
+    run_name: str = "",
     on_stage: Callable[[str, int, int], None] = lambda *_: None,
     on_progress: Callable[[Progress], None] = lambda _: None,
     team: Team = ALONE,
@@ -158,7 +158,7 @@ def tune(
         config: How.
         minutes: Fewer steps than the schedule has are made where they would take longer than this.
         state_path: Where the state of an unfinished run is kept; one found there is gone on from.
-        restart_on_new_data: Begin again where that is of other data or settings.
+        run_name: A state of the same name but of other data is begun again, not refused.
         on_stage: Told what is compared, how many origins are done and how many there are.
         on_progress: Called after every step, in the team's leader only.
         team: The processes that share the steps; each compares for itself.
@@ -208,7 +208,7 @@ def tune(
             validation,
             initial=base.weights,
             state_path=state_path,
-            restart_on_new_data=restart_on_new_data,
+            run_name=run_name,
             data=(windows_digest(windows), repr(config), f"catalogue {catalogue.version}"),
             on_progress=on_progress,
             team=team,

@@ -201,7 +201,7 @@ def test_the_command_is_run_with_a_version_that_a_second_try_keeps(helm: Helm, t
 def test_what_a_run_of_other_data_left_is_not_gone_on_from(helm: Helm, command: str) -> None:
     options = {"preset": "nano"} if command == "train" else {}
     arguments = trainer(helm.template(retrained(command=command, options=options)))["args"]
-    assert arguments.count("--restart-on-new-data") == 1
+    assert arguments.count("--run-name=r-rancast-retraining") == 1
 
 
 def test_a_cron_jobs_name_leaves_room_for_the_number_of_the_run(helm: Helm) -> None:

@@ -18,6 +18,7 @@ from training.fit_config import FitConfig, learning_rate
 from training.loss import batch_loss
 from training.source import WindowSource
 from training.state import save_state
+from training.state_keeper import StateKeeper
 from training.stopping import sigterm_interrupts
 
 FIT = FitConfig(
@@ -161,21 +162,31 @@ def test_a_state_of_another_run_is_refused(source, tiny_config, tmp_path):
         fit(FIT, tiny_config, source, source, state_path=path, data=["other"])
 
 
-def test_a_run_may_begin_again_where_the_state_is_of_other_data(
+def test_a_run_begins_again_where_a_state_of_its_name_is_of_other_data(
     source, tiny_config, tmp_path, caplog
 ):
     path = tmp_path / "run"
-    fit(FIT, tiny_config, source, source, state_path=path)
+    fit(FIT, tiny_config, source, source, state_path=path, run_name="weekly")
     told = []
     fit(
         *(FIT, tiny_config, source, source),
         state_path=path,
         data=["other"],
-        restart_on_new_data=True,
+        run_name="weekly",
         on_progress=lambda progress: told.append(progress.step),
     )
     assert told[0] == 1
     assert f"{path} is of other data or settings" in caplog.text
+
+
+@pytest.mark.parametrize(("left", "found"), [("weekly", "daily"), ("weekly", ""), ("", "weekly")])
+def test_a_state_of_another_name_is_not_begun_again(source, tiny_config, tmp_path, left, found):
+    path = tmp_path / "run"
+    fit(FIT, tiny_config, source, source, state_path=path, run_name=left)
+    before = path.read_bytes()
+    with pytest.raises(ResumeError, match="other settings or data"):
+        fit(FIT, tiny_config, source, source, state_path=path, run_name=found, data=["other"])
+    assert path.read_bytes() == before
 
 
 def test_a_damaged_state_is_refused(source, tiny_config, tmp_path):
@@ -333,16 +344,51 @@ def test_a_signal_in_the_middle_of_judging_loses_no_judgement(
     assert same(resumed.weights, whole.weights)
 
 
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_after_the_last_step_stops_the_run_with_its_steps_saved(
+    number, source, tiny_config, tmp_path, monkeypatch
+):
+    path = tmp_path / "run"
+    save = StateKeeper.save_when_due
+
+    def late(keeper, snapshot):
+        save(keeper, snapshot)
+        if snapshot().step == FIT.steps:
+            os.kill(os.getpid(), number)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(StateKeeper, "save_when_due", late)
+        with pytest.raises(KeyboardInterrupt), sigterm_interrupts():
+            fit(FIT, tiny_config, source, source, state_path=path)
+    told: list[Progress] = []
+    resumed = fit(FIT, tiny_config, source, source, state_path=path, on_progress=told.append)
+    assert told == []
+    assert same(resumed.weights, fit(FIT, tiny_config, source, source).weights)
+
+
+def test_a_run_is_not_lost_where_the_store_fails_after_its_last_step(
+    source, tiny_config, tmp_path, monkeypatch
+):
+    def failing(state, *rest):
+        if state.step == FIT.steps:
+            raise StoreError("the store does not answer")
+        save_state(state, *rest)
+
+    monkeypatch.setattr("training.state_keeper.save_state", failing)
+    result = fit(FIT, tiny_config, source, source, state_path=tmp_path / "run")
+    assert result.steps == FIT.steps
+
+
 def test_a_store_that_fails_while_a_run_goes_on_costs_it_nothing(
     source, tiny_config, tmp_path, monkeypatch
 ):
     told: list[tuple[int, str | None]] = []
     saved = save_state
 
-    def failing(state, place, fingerprint):
+    def failing(state, *rest):
         if 2 <= state.step <= 4:
             raise StoreError("the store does not answer")
-        saved(state, place, fingerprint)
+        saved(state, *rest)
 
     monkeypatch.setattr("training.state_keeper.save_state", failing)
     often = replace(FIT, save_every_seconds=0.0)

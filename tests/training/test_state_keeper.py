@@ -21,7 +21,7 @@ class Store:
         self.steps: list[int] = []
         self.calls = 0
 
-    def __call__(self, state: RunState, _place: Path, _fingerprint: str) -> None:
+    def __call__(self, state: RunState, *_: object) -> None:
         self.calls += 1
         if self.error is not None:
             raise self.error

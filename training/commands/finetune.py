@@ -19,7 +19,7 @@ from kpi.options import (
     load,
     select,
 )
-from training.commands.options import Data, Out, ProgressOption, ProgressStyle, RestartOnNewData
+from training.commands.options import Data, Out, ProgressOption, ProgressStyle, RunName
 
 
 def finetune(
@@ -54,7 +54,7 @@ def finetune(
         typer.Option(help="Version that the checkpoint bears.", show_default="as CHECKPOINT"),
     ] = None,
     threads: Annotated[int, typer.Option(help="Threads to compute with.")] = 1,
-    restart_on_new_data: RestartOnNewData = False,
+    run_name: RunName = "",
     kpi: Kpis = None,
     cell: Cells = None,
     exclude: Exclude = None,
@@ -94,7 +94,7 @@ def finetune(
             ),
             minutes=minutes,
             threads=threads,
-            restart_on_new_data=restart_on_new_data,
+            run_name=run_name,
         )
         unreadable = finetune_with_progress(options, load(catalogue), around)
     raise typer.Exit(1 if unreadable else 0)

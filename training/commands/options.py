@@ -16,11 +16,12 @@ Out = Annotated[
 ]
 
 
-RestartOnNewData = Annotated[
-    bool,
+RunName = Annotated[
+    str,
     typer.Option(
-        "--restart-on-new-data",
-        help="Begin again where the saved state is of other data or settings; else it is an error.",
+        help="Kept with the saved state: one of this name but of other data is begun again, where "
+        "it would be an error.",
+        show_default="none",
     ),
 ]
 

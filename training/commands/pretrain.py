@@ -19,7 +19,7 @@ from kpi.options import (
     load,
     select,
 )
-from training.commands.options import Out, ProgressOption, ProgressStyle, RestartOnNewData
+from training.commands.options import Out, ProgressOption, ProgressStyle, RunName
 
 
 def pretrain(
@@ -39,7 +39,7 @@ def pretrain(
         typer.Option("--compile/--no-compile", help="Compile the model; needs a C++ compiler."),
     ] = True,
     threads: Annotated[int, typer.Option(help="Threads to compute with.")] = 1,
-    restart_on_new_data: RestartOnNewData = False,
+    run_name: RunName = "",
     kpi: Kpis = None,
     cell: Cells = None,
     exclude: Exclude = None,
@@ -70,7 +70,7 @@ def pretrain(
             version=version,
             compiled=compiled,
             threads=threads,
-            restart_on_new_data=restart_on_new_data,
+            run_name=run_name,
         )
         unreadable = pretrain_with_progress(options, load(catalogue), around)
     raise typer.Exit(1 if unreadable else 0)

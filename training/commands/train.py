@@ -19,7 +19,7 @@ from kpi.options import (
     load,
     select,
 )
-from training.commands.options import Out, ProgressOption, ProgressStyle, RestartOnNewData
+from training.commands.options import Out, ProgressOption, ProgressStyle, RunName
 
 
 def train(
@@ -40,7 +40,7 @@ def train(
     patience: Annotated[int, typer.Option(help="Validations without gain before stopping.")] = 10,
     validation: Annotated[float, typer.Option(help="Share of each history that judges.")] = 0.15,
     threads: Annotated[int, typer.Option(help="Threads to compute with.")] = 1,
-    restart_on_new_data: RestartOnNewData = False,
+    run_name: RunName = "",
     kpi: Kpis = None,
     cell: Cells = None,
     exclude: Exclude = None,
@@ -80,7 +80,7 @@ def train(
                 patience=patience,
             ),
             threads=threads,
-            restart_on_new_data=restart_on_new_data,
+            run_name=run_name,
         )
         unreadable = train_with_progress(options, load(catalogue), around)
     raise typer.Exit(1 if unreadable else 0)

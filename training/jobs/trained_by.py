@@ -5,6 +5,7 @@ A misspelt option would otherwise be found by a pod, minutes later.
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -64,10 +65,11 @@ def checked_command(
     except _UsageError as error:
         raise JobSpecError(f"rancast {name}: {error.format_message()}") from error
     # Where counters come in, the data of a second attempt are not those of the first.
+    run_name = hashlib.sha256("\0".join(arguments).encode()).hexdigest()[:12]
     told = {
         "progress": ("--progress", "json"),
         "threads": () if threads is None else ("--threads", str(threads)),
-        "restart_on_new_data": ("--restart-on-new-data",),
+        "run_name": ("--run-name", run_name),
     }
     extra = [
         word

@@ -370,7 +370,8 @@ def test_a_second_attempt_that_finds_more_data_begins_again(tmp_path, write_tabl
     command = checked_command([*train, "--series", "2", "--steps", "2"]).arguments
     state = tmp_path / "mine.safetensors.run"
     weights = {"a": torch.zeros(1)}
-    save_state(RunState(1, weights, weights, weights), state, "of the data before")
+    name = command[command.index("--run-name") + 1]
+    save_state(RunState(1, weights, weights, weights), state, "of the data before", name)
     result = CliRunner().invoke(rancast.app, list(command))
     assert result.exit_code == 0, result.output
     assert load_checkpoint(out).training["steps"] == 2

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from unittest.mock import ANY
 
 import pytest
 import typer
@@ -35,15 +36,25 @@ def test_every_command_that_trains_is_told_what_it_can_be(name: str) -> None:
     base = ("base",) if name in ("finetune", "calibrate") else ()
     given = (*base, "cells", "--out", "x")
     # A calibration keeps no state that could be of other data.
-    again = () if name == "calibrate" else ("--restart-on-new-data",)
-    told = ("--progress", "json", "--threads", "3", *again)
+    named = () if name == "calibrate" else ("--run-name", ANY)
+    told = ("--progress", "json", "--threads", "3", *named)
     assert checked_command([name, *given], threads=3).arguments == (name, *told, *given)
+
+
+def test_a_run_is_called_by_its_command_alone() -> None:
+    def name(*options: str, threads: int = 1) -> str:
+        words = checked_command([*TRAIN, *options], threads=threads).arguments
+        return words[words.index("--run-name") + 1]
+
+    assert name() == name(threads=2)
+    assert name() != name("--steps", "3")
+    assert name("--run-name", "mine") == "mine"
 
 
 @pytest.mark.parametrize("said", [("--threads", "1"), ("--threads=4",)])
 def test_threads_that_were_said_stay(said: tuple[str, ...]) -> None:
     found = checked_command([*TRAIN, *said], threads=3).arguments
-    assert found == ("train", "--progress", "json", "--restart-on-new-data", *TRAIN[1:], *said)
+    assert found == ("train", "--progress", "json", "--run-name", ANY, *TRAIN[1:], *said)
 
 
 def test_threads_are_the_commands_own_where_nobody_says_them() -> None:
