@@ -24,9 +24,12 @@ MOST = 2**31 - 1
 _URL_WITH_PASSWORD = re.compile(r"[a-z][a-z0-9+.-]*://[^/@\s]*:[^/@\s]*@", re.IGNORECASE)
 _SECRET_NAME = re.compile(
     r"SECRET|PASSWORD|PASSWD|PASSPHRASE|TOKEN(?!I)|CREDENTIAL|CONNECTION_STRING|"
-    r"(ACCESS|API|PRIVATE|ACCOUNT)_?KEY|(^|_)KEY$"
+    r"(ACCESS|ACCOUNT|API|PRIVATE|STORAGE)_?KEY|^KEY$"
 )
-_SECRETS_PLACE = re.compile(r"_(FILE|PATH|DIR|URI|URL|ENDPOINT)$|^GOOGLE_APPLICATION_CREDENTIALS$")
+_SECRETS_PLACE = re.compile(
+    r"_(FILE|PATH|DIR)$|(CREDENTIALS|TOKEN)(_[A-Z]+)*_(URI|URL|ENDPOINT)$|"
+    r"^GOOGLE_APPLICATION_CREDENTIALS$"
+)
 """Names of variables that say where a secret lies, and are none."""
 
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")

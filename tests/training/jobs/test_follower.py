@@ -8,7 +8,7 @@ import pytest
 
 from training.jobs.cluster.follower import LogFollower
 from training.jobs.cluster.pods import Pods
-from training.jobs.errors import BackendError, NotAllowedError
+from training.jobs.errors import BackendError, NotAllowedError, SilentLogError
 
 START = 1_790_000_000_000_000_000
 
@@ -116,15 +116,50 @@ def test_a_log_that_may_not_be_read_is_told_at_once(api, pods, pod, follow):
 
 
 @pytest.mark.parametrize("follow", [True, False])
-def test_a_log_that_cannot_be_read_is_told_after_all_others(api, pods, pod, monkeypatch, follow):
+def test_a_pod_that_never_said_a_word_is_told_of_after_the_others(
+    api, pods, pod, monkeypatch, follow
+):
     monkeypatch.setattr("training.jobs.cluster.follower.BRIEF_SECONDS", 0.05)
     pod("first", ["a"], "Failed")
     pod("second", ["b"], "Succeeded")
     del api.logs["first"]
-    lines = iter(LogFollower(pods, lambda: True, follow=follow, poll_seconds=0.01))
-    assert next(lines).text == "b"
+    read = list(LogFollower(pods, lambda: True, follow=follow, poll_seconds=0.01))
+    assert [line.source for line in read] == ["second", "first"]
+    assert read[1].text.startswith("cannot read the log of first: ")
+
+
+@pytest.mark.parametrize("follow", [True, False])
+def test_where_no_pod_said_a_word_that_is_an_error(api, pods, pod, monkeypatch, follow):
+    monkeypatch.setattr("training.jobs.cluster.follower.BRIEF_SECONDS", 0.05)
+    pod("first", ["a"], "Failed")
+    del api.logs["first"]
     with pytest.raises(BackendError, match=r"the log of first: .* waiting to start"):
-        next(lines)
+        list(LogFollower(pods, lambda: True, follow=follow, poll_seconds=0.01))
+
+
+def test_a_refusal_between_answers_is_a_servers_that_has_just_started(api, pods, pod):
+    pod("first", ["a"])
+    looks = iter(range(100))
+
+    def finished() -> bool:
+        look = next(looks)
+        if look == 2:
+            api.forbidden.add(("list", "pods"))
+        if look == 5:
+            api.forbidden.discard(("list", "pods"))
+            end(api, "first")
+        return look >= 5
+
+    read = LogFollower(pods, finished, poll_seconds=0.01)
+    assert [line.text for line in read] == ["a"]
+
+
+def test_a_silent_log_of_a_run_that_is_over_is_not_waited_for(pods, pod, monkeypatch):
+    monkeypatch.setattr("training.jobs.cluster.pods.TIMEOUT_SECONDS", (3.0, 0.5))
+    monkeypatch.setattr("training.jobs.cluster.follower.BRIEF_SECONDS", 0.1)
+    pod("first", ["a"])
+    with pytest.raises(SilentLogError):
+        list(LogFollower(pods, lambda: True, poll_seconds=0.01))
 
 
 def test_a_log_that_cannot_be_read_while_the_run_goes_on_is_tried_again(api, pods, pod):
@@ -143,7 +178,7 @@ def test_a_log_that_cannot_be_read_while_the_run_goes_on_is_tried_again(api, pod
 
 
 def test_a_log_that_is_silent_is_waited_for(api, pods, pod, monkeypatch):
-    monkeypatch.setattr("training.jobs.cluster.pods.TIMEOUT_SECONDS", (3.0, 0.05))
+    monkeypatch.setattr("training.jobs.cluster.pods.TIMEOUT_SECONDS", (3.0, 0.5))
     monkeypatch.setattr("training.jobs.cluster.follower.PATIENCE_SECONDS", 0.0)
     log = pod("first", ["a"])
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 
 import pytest
 from kubernetes import client
@@ -106,8 +106,9 @@ def test_the_reason_is_that_of_the_last_attempt(idle, api, backend):
 
 
 def test_a_pod_on_a_node_that_is_gone_is_a_problem_of_a_job_that_runs(idle, api, backend):
+    hour_ago = datetime.now(UTC) - timedelta(hours=1)
     with api.changed:
-        api.objects["pods", POD]["metadata"]["deletionTimestamp"] = "2026-11-30T12:00:00Z"
+        api.objects["pods", POD]["metadata"]["deletionTimestamp"] = hour_ago.isoformat()
     idle.set_pod(POD, {"phase": "Running"})
     status = backend.status("one")
     assert status.phase is Phase.RUNNING

@@ -102,13 +102,21 @@ class TestLocal(BackendContract):
 
     @pytest.mark.parametrize(
         ("file", "text"),
-        [("job.json", "[]"), ("job.json", "{"), ("outcome.json", '{"finished_at": 3}')],
+        [
+            *(("job.json", "[]"), ("job.json", "{"), ("job.json", None)),
+            *(("outcome.json", f'{{"finished_at": {at}}}') for at in ("3", '"x"', '"2026-11-30"')),
+        ],
     )
     def test_a_damaged_job_is_shown_as_one_beside_the_others(self, site, tmp_path, file, text):
-        for run_id in ("one", "two"):
-            site.open().submit(site.spec("train", "1", run_id=run_id))
-            site.until(run_id)
-        (tmp_path / "jobs" / "one" / file).write_text(text)
+        site.open().submit(site.spec("train", "1"))
+        site.until("one")
+        path = tmp_path / "jobs" / "one" / file
+        path.unlink() if text is None else path.write_text(text)
+        if file == "job.json":
+            with pytest.raises(BackendError, match=r"one is damaged.*rancast job cancel one"):
+                site.open().submit(site.spec("train", "1"))
+        site.open().submit(site.spec("train", "1", run_id="two"))
+        site.until("two")
         found = {job.run_id: job for job in site.open().list()}
         assert found["two"].phase is Phase.SUCCEEDED
         assert found["one"].problem.cause is Cause.DAMAGED

@@ -77,8 +77,9 @@ def test_what_cannot_be_is_refused_with_what_was_expected(change: dict, words: s
         ),
         *(
             {"environment": ((name, "hush"),)}
-            for name in ("my_password", "key", "HF_TOKEN", "MYTOKEN", "GCP_CREDENTIALS")
+            for name in ("my_password", "key", "HF_TOKEN", "MYTOKEN", "SLACK_SECRET_WEBHOOK_URL")
         ),
+        *({"environment": ((name, "hush"),)} for name in ("GCP_CREDENTIALS", "PRIVATE_KEY")),
         {"pod": PodSettings("image", annotations=(("from", "https://me:hush@store.example"),))},
         {"environment": (("ENDPOINT", "https://me:hush@store.example"),)},
         {"arguments": ("train", "s3://key:hush@bucket/cells")},
@@ -98,6 +99,8 @@ def test_a_secret_in_a_job_is_refused_without_repeating_it(change: dict) -> None
         "AWS_SHARED_CREDENTIALS_FILE",
         "AWS_WEB_IDENTITY_TOKEN_FILE",
         "AWS_CONTAINER_CREDENTIALS_FULL_URI",
+        "SORT_KEY",
+        "PRIMARY_KEY",
         "TOKENIZERS_PARALLELISM",
         "KEYBOARD",
     ],

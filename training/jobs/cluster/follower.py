@@ -13,7 +13,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
-from training.jobs.backend import PATIENCE_SECONDS, POLL_SECONDS, LogLine
+from training.jobs.backend import PATIENCE_SECONDS, POLL_SECONDS, REFUSED_LOOKS, LogLine
 from training.jobs.cluster.cursor import Cursor
 from training.jobs.cluster.pods import ENDED, Pods, name_of, phase_of
 from training.jobs.errors import BackendError, JobNotFoundError, NotAllowedError, SilentLogError
@@ -22,7 +22,7 @@ QUEUED_LINES = 10_000
 MARGIN_SECONDS = 600
 """How much more is read again than the time since the last line; clocks and kubelets differ."""
 BRIEF_SECONDS = 10.0
-"""How long a log of a run that is over, or that is not followed, is tried to be read."""
+"""How long a log is tried to be read to which nothing will be added, or that is not followed."""
 
 
 @dataclass
@@ -37,10 +37,12 @@ class _Stream:
     follow: bool
     wait_seconds: float
     lost: BackendError | None = None
+    is_heard: bool = False
 
     def run(self) -> None:
         cursor, heard_at = Cursor(), None
-        answered_at = time.monotonic()
+        answered_at, refused = time.monotonic(), 0
+        phase = "Pending"
         while not self.stop.is_set():
             since = None
             if heard_at is not None:
@@ -53,6 +55,7 @@ class _Stream:
                     cursor.restart()
                     for line in self._lines(since, follow=self.follow and phase not in ENDED):
                         answered_at = heard_at = time.monotonic()
+                        self.is_heard, refused = True, 0
                         text = cursor.take(line)
                         if text is not None:
                             self.emit(LogLine(self.name, text))
@@ -65,14 +68,18 @@ class _Stream:
                 self.stop.wait(self.wait_seconds)
             except JobNotFoundError:
                 return
-            except SilentLogError:
-                # An epoch may take hours; the pod is there, or looking for it fails next.
-                answered_at = time.monotonic()
             except BackendError as error:
-                waits = self.follow and not self.over.is_set()
+                waits = self.follow and phase not in ENDED and not self.over.is_set()
+                if waits and isinstance(error, SilentLogError):
+                    # An epoch may take hours; the pod is there, or looking for it fails next.
+                    answered_at = time.monotonic()
+                    continue
+                refused = refused + 1 if isinstance(error, NotAllowedError) else 0
                 patience = PATIENCE_SECONDS if waits else BRIEF_SECONDS
-                refused = isinstance(error, NotAllowedError)
-                if refused or time.monotonic() - answered_at >= patience:
+                if (
+                    _is_final(refused, answered=self.is_heard)
+                    or time.monotonic() - answered_at >= patience
+                ):
                     self.lost = error
                     return
                 self.stop.wait(self.wait_seconds)
@@ -158,17 +165,18 @@ class LogFollower:
 
     def _look_for_pods(self) -> None:
         streams: dict[str, tuple[_Stream, threading.Thread]] = {}
-        answered_at = time.monotonic()
-        finished, names = False, []
+        answered_at, refused = time.monotonic(), 0
+        finished, names, answered = False, [], False
         try:
             while not self._stop.is_set():
                 try:
                     finished = self._finished()
                     names = [name_of(pod) for pod in self._pods.found()]
-                    answered_at = time.monotonic()
-                except NotAllowedError:
-                    raise
-                except BackendError:
+                    answered_at, refused, answered = time.monotonic(), 0, True
+                except BackendError as error:
+                    refused = refused + 1 if isinstance(error, NotAllowedError) else 0
+                    if _is_final(refused, answered=answered):
+                        raise
                     if time.monotonic() - answered_at >= PATIENCE_SECONDS:
                         raise
                     self._stop.wait(self._poll_seconds)
@@ -184,7 +192,7 @@ class LogFollower:
                 self._stop.wait(self._poll_seconds)
             for _, thread in streams.values():
                 thread.join()
-            self._error = _loss([stream.lost for stream, _ in streams.values() if stream.lost])
+            self._error = self._loss([stream for stream, _ in streams.values()])
             if finished and not names and not self._told and self._error is None:
                 run_id = self._pods.run_id
                 self._error = BackendError(
@@ -196,6 +204,23 @@ class LogFollower:
         finally:
             self._emit(None)
 
+    def _loss(self, streams: Sequence[_Stream]) -> BackendError | None:
+        """What could not be read, in one error: mostly it is the same for all pods.
+
+        A pod that never said a word beside others that did is one that ended before it began.
+        """
+        lost = [stream for stream in streams if stream.lost is not None]
+        if self._told:
+            for stream in lost:
+                if not stream.is_heard and not isinstance(stream.lost, NotAllowedError):
+                    self._emit(LogLine(stream.name, f"cannot {stream.lost}"))
+                    stream.lost = None
+        errors = [stream.lost for stream in lost if stream.lost is not None]
+        if not errors:
+            return None
+        others = f" (and {len(errors) - 1} more logs)" if len(errors) > 1 else ""
+        return type(errors[0])(f"{errors[0]}{others}")
+
     def _begin(self, name: str) -> tuple[_Stream, threading.Thread]:
         stream = _Stream(
             self._pods, name, self._emit, self._stop, self._over, self._follow, self._poll_seconds
@@ -205,9 +230,6 @@ class LogFollower:
         return stream, thread
 
 
-def _loss(errors: Sequence[BackendError]) -> BackendError | None:
-    """What could not be read, in one error: mostly it is the same for all pods."""
-    if not errors:
-        return None
-    others = f" (and {len(errors) - 1} more logs)" if len(errors) > 1 else ""
-    return type(errors[0])(f"{errors[0]}{others}")
+def _is_final(refused: int, *, answered: bool) -> bool:
+    """Whether so many refusals in a row are no server's that has just started."""
+    return refused > (REFUSED_LOOKS if answered else 0)

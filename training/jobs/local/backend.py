@@ -31,6 +31,9 @@ from training.jobs.status import Cause, JobStatus, Phase, Problem
 
 LOOK_SECONDS = 0.1
 
+_DAMAGE = (OSError, ValueError, TypeError, KeyError)
+"""What reading a job's folder raises where somebody has changed it."""
+
 KILLED_SECONDS = 10.0
 """How long the kernel may take to end processes that were killed."""
 
@@ -75,7 +78,9 @@ class LocalBackend:
             with JobFolder.create(self.root, record) as (folder, lock):
                 self._start(folder, lock)
         except FileExistsError:
-            there = self._folder(spec.run_id).record()
+            folder = self._folder(spec.run_id)
+            with _undamaged(folder):
+                there = folder.record()
             if there.digest != spec.digest:
                 raise JobConflictError(
                     f"another job is called {spec.run_id}; give this one another --run-id, or "
@@ -157,25 +162,21 @@ class LocalBackend:
         # The lock is asked first: a job that ends in between has written its outcome by then.
         alive = folder.alive()
         try:
-            record, outcome = folder.record(), folder.outcome()
-            created_at = datetime.fromisoformat(record.created_at)
-            finished_at = datetime.fromisoformat(outcome.finished_at) if outcome else None
-        except FileNotFoundError:
+            with _undamaged(folder):
+                record, outcome = folder.record(), folder.outcome()
+        except BackendError:
+            if folder.path.is_dir():
+                raise
             return None
-        except (ValueError, TypeError, KeyError, OSError) as error:
-            raise BackendError(
-                f"{folder.path} is damaged ({error}); remove it: rancast job cancel "
-                f"{folder.path.name}"
-            ) from error
         lines = last_lines(logs[-1]) if (logs := folder.logs()) else []
         progress = progress_of(lines)
         return JobStatus(
             run_id=record.run_id,
             backend=self.name,
             phase=_phase(alive, outcome, bool(logs)),
-            created_at=created_at,
+            created_at=datetime.fromisoformat(record.created_at),
             started_at=folder.started_at(),
-            finished_at=finished_at,
+            finished_at=datetime.fromisoformat(outcome.finished_at) if outcome else None,
             failed_attempts=outcome.failed_attempts if outcome else max(0, len(logs) - 1),
             problem=_problem(record, alive, outcome, last_words(lines), progress),
             progress=progress if told else None,
@@ -218,7 +219,7 @@ class LocalBackend:
         for folder in self._folders():
             try:
                 record, outcome = folder.record(), folder.outcome()
-            except (OSError, ValueError, TypeError, KeyError):
+            except _DAMAGE:
                 continue  # `status` and `list` tell of it
             if outcome is None:
                 continue
@@ -227,12 +228,28 @@ class LocalBackend:
                 folder.remove()
 
 
+@contextmanager
+def _undamaged(folder: JobFolder) -> Iterator[None]:
+    """Say of a folder that cannot be read what to do with it."""
+    try:
+        yield
+    except _DAMAGE as error:
+        raise BackendError(
+            f"{folder.path} is damaged ({error}); remove it: rancast job cancel {folder.path.name}"
+        ) from error
+
+
 def _runs(process: int) -> bool:
+    """Whether there is such a process of ours, and one that can still do something."""
     try:
         os.kill(process, 0)
-    except ProcessLookupError:
+        stat = Path("/proc", str(process), "stat").read_text(encoding="utf-8")
+    except (ProcessLookupError, PermissionError):
         return False
-    return True
+    except OSError:  # no such file system here
+        return True
+    # Where nobody takes note of its end, it stays as a zombie.
+    return stat.rpartition(")")[2].split()[0] != "Z"
 
 
 def _phase(alive: bool, outcome: Outcome | None, begun: bool) -> Phase:

@@ -121,16 +121,25 @@ class JobFolder:
         Raises:
             FileNotFoundError: There is no such job.
             ValueError: The record is damaged.
+            TypeError, KeyError: The same.
         """
         fields = _read(self.path / RECORD)
+        _check_time(fields["created_at"])
         return Record(**{**fields, "command": tuple(fields["command"])})
 
     def outcome(self) -> Outcome | None:
-        """How it ended; None where it has not."""
+        """How it ended; None where it has not.
+
+        Raises:
+            ValueError: The file is damaged.
+            TypeError, KeyError: The same.
+        """
         try:
-            return Outcome(**_read(self.path / OUTCOME))
+            fields = _read(self.path / OUTCOME)
         except FileNotFoundError:
             return None
+        _check_time(fields["finished_at"])
+        return Outcome(**fields)
 
     def finish(self, outcome: Outcome) -> None:
         """Write how it ended, in one step."""
@@ -190,6 +199,11 @@ class JobFolder:
             pass
         finally:
             shutil.rmtree(aside, ignore_errors=True)
+
+
+def _check_time(text: str) -> None:
+    if datetime.fromisoformat(text).tzinfo is None:
+        raise ValueError(f"expected a time with its zone, got {text}")
 
 
 def _read(path: Path) -> dict[str, Any]:
