@@ -34,6 +34,9 @@ _SERVICE_LINK = re.compile(
     r"RANCAST(_[A-Z0-9_]+)?_(SERVICE_HOST|SERVICE_PORT(_\w+)?|PORT(_\d+_(TCP|UDP|SCTP)(_\w+)?)?)"
 )
 
+_OF_JOBS = ("RANCAST_IMAGE", "RANCAST_JOB_BACKEND", "RANCAST_JOBS_DIR")
+"""Variables of `rancast job`, which may be said in the same shell or pod."""
+
 LogLevel = Literal["debug", "info", "warning", "error"]
 
 
@@ -299,7 +302,7 @@ def load_settings(**overrides: Any) -> Settings:
         SettingsError: A variable is unknown or a value cannot be used; the message names every one.
     """
     known = {PREFIX + name.upper() for name in Settings.model_fields}
-    known |= {CACHE_VARIABLE, ISA_VARIABLE, FLAGS_VARIABLE}
+    known |= {CACHE_VARIABLE, ISA_VARIABLE, FLAGS_VARIABLE, *_OF_JOBS}
     complaints = [
         _unknown(name, known)
         for name in sorted(os.environ)

@@ -44,6 +44,7 @@ def tools(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def namespace(cluster: Cluster, page: str) -> str:
+    # Only on our own control plane: a RIC of the user's may have a namespace of that name.
     cluster.process_node()
     return cluster.namespace(NAMESPACES[page])
 

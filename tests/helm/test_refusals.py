@@ -122,6 +122,15 @@ def test_a_service_with_a_lock_or_with_the_words_is_deployed(
         ),
         ({**SCALED, "resources": {"requests": {"cpu": None}}}, "resources.requests.cpu"),
         ({**SCALED, "extraContainers": [{"name": "mesh", "image": "m"}]}, "mesh"),
+        (
+            {
+                **SCALED,
+                "extraContainers": [
+                    {"name": "mesh", "image": "m", "resources": {"requests": None, "limits": None}}
+                ],
+            },
+            "percent of what all containers request, and that of mesh",
+        ),
         # Rollouts.
         ({"minReadySeconds": 600}, "progressDeadlineSeconds"),
         ({"strategy": {"type": "Recreate", "rollingUpdate": {"maxSurge": 1}}}, "rollingUpdate"),

@@ -59,6 +59,12 @@ def test_a_country_that_nobody_knows_is_refused_with_what_was_expected(monkeypat
         load_settings()
 
 
+def test_what_a_shell_says_to_training_jobs_is_let_pass(monkeypatch):
+    for name in ("RANCAST_IMAGE", "RANCAST_JOB_BACKEND", "RANCAST_JOBS_DIR"):
+        monkeypatch.setenv(name, "said")
+    load_settings()
+
+
 def test_a_misspelt_variable_is_named_with_the_right_one(monkeypatch):
     monkeypatch.setenv("RANCAST_JOURNAL_PAHT", "/x")
     with pytest.raises(SettingsError, match="did you mean RANCAST_JOURNAL_PATH"):

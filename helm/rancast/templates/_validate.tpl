@@ -25,12 +25,13 @@
 {{- range $resource, $target := dict "cpu" .Values.autoscaling.targetCPUUtilizationPercentage "memory" .Values.autoscaling.targetMemoryUtilizationPercentage -}}
 {{- if $target -}}
 {{- /* A request that is left out is the limit, as the API server has it. */ -}}
-{{- if not (or (dig "requests" $resource "" ($.Values.resources | default dict)) (dig "limits" $resource "" ($.Values.resources | default dict))) -}}
+{{- $all := $.Values.resources | default dict -}}
+{{- if not (or (get ($all.requests | default dict) $resource) (get ($all.limits | default dict) $resource)) -}}
 {{- fail (printf "autoscaling counts %s in percent of resources.requests.%s, which is missing: give it" $resource $resource) -}}
 {{- end -}}
 {{- range $.Values.extraContainers -}}
 {{- $own := .resources | default dict -}}
-{{- if not (or (dig "requests" $resource "" $own) (dig "limits" $resource "" $own)) -}}
+{{- if not (or (get ($own.requests | default dict) $resource) (get ($own.limits | default dict) $resource)) -}}
 {{- fail (printf "autoscaling counts %s in percent of what all containers request, and that of %s in extraContainers is missing: give it resources.requests.%s" $resource .name $resource) -}}
 {{- end -}}
 {{- end -}}
