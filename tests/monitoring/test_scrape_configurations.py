@@ -32,7 +32,9 @@ def targets(promtool: str, folder: Path, configuration: dict[str, Any]) -> list[
         timeout=60,
     )
     assert answer.returncode == 0, answer.stdout + answer.stderr
-    return [each["labels"] for each in json.loads(answer.stdout) if each["labels"]]
+    # In no order: discoveries answer when they do.
+    found = [each["labels"] for each in json.loads(answer.stdout) if each["labels"]]
+    return sorted(found, key=lambda labels: labels["instance"])
 
 
 def pod(release: str, number: int, *, name: str = "rancast", port: str = "http") -> dict[str, Any]:

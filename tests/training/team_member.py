@@ -155,6 +155,9 @@ def stopped(team: Team, folder: Path) -> None:
 def main(mode: str, folder: Path) -> None:
     """Play one part, and write down what was seen of it."""
     team = ALONE
+    if mode == "failure":
+        # torchrun ends the others as soon as one has ended; what they have seen is still written.
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)
     try:
         with joined_team() as team:
             if mode == "runs":

@@ -323,6 +323,7 @@ def test_every_weight_gets_a_gradient(tiny_config):
     assert silent == []
 
 
+@pytest.mark.usefixtures("ctrl_c")
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_a_signal_in_the_middle_of_judging_loses_no_judgement(
     number, source, tiny_config, tmp_path, monkeypatch
@@ -344,6 +345,7 @@ def test_a_signal_in_the_middle_of_judging_loses_no_judgement(
     assert same(resumed.weights, whole.weights)
 
 
+@pytest.mark.usefixtures("ctrl_c")
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_a_signal_after_the_last_step_stops_the_run_with_its_steps_saved(
     number, source, tiny_config, tmp_path, monkeypatch
@@ -402,6 +404,7 @@ def test_a_store_that_fails_while_a_run_goes_on_costs_it_nothing(
     assert same(result.weights, fit(FIT, tiny_config, source, source).weights)
 
 
+@pytest.mark.usefixtures("ctrl_c")
 def test_a_second_interrupt_does_not_wait_and_keeps_what_was_saved(
     source, tiny_config, tmp_path, monkeypatch
 ):

@@ -10,6 +10,8 @@ import pytest
 
 from training.stopping import HeldStops, sigterm_interrupts
 
+pytestmark = pytest.mark.usefixtures("ctrl_c")
+
 STOPS = [signal.SIGINT, signal.SIGTERM]
 
 
