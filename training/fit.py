@@ -12,7 +12,7 @@ import math
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
-from typing import Any, NoReturn
+from typing import Any
 
 import numpy as np
 import torch
@@ -171,12 +171,14 @@ def fit(
         run.evaluate()
     with team.together():
         keeper.save(run.snapshot)
-    try:
-        return run.until_done()
-    except KeyboardInterrupt:
-        if run.is_whole and not run.is_saved:
-            keeper.save(run.snapshot)
-        raise
+    # Saving included: all processes may be sent the signal, each at a moment of its own.
+    with HeldStops() as stops:
+        try:
+            return run.until_done(stops)
+        except KeyboardInterrupt:
+            if run.is_whole:
+                keeper.save(run.snapshot)
+            raise
 
 
 class _Run:
@@ -219,29 +221,28 @@ class _Run:
             validation.batch(np.random.default_rng([config.seed, VALIDATION_STREAM, index]))
             for index in range(team.rank, config.validation_batches, team.size)
         ]
-        self.smoothed_loss, self.is_whole, self.is_saved = math.nan, True, False
+        self.smoothed_loss, self.is_whole = math.nan, True
         self.started_at, self.started_step = time.monotonic(), state.step
         self.earlier_cpu_seconds = state.cpu_seconds - time.process_time()
         self.counted_cpu_seconds = time.process_time()
 
-    def until_done(self) -> FitResult:
+    def until_done(self, stops: HeldStops) -> FitResult:
         """Step, judge and save until the end; the result is the best average."""
         config, state = self.config, self.state
-        with HeldStops() as stops:
-            while state.step < config.steps and state.stale_evaluations < config.patience:
-                self.is_whole = False
-                all_stop = self._step(stops)
-                if state.step % config.evaluate_every == 0 or state.step == config.steps:
-                    self.evaluate()
-                self.is_whole = True
-                if self.team.leads:
-                    self.on_progress(self._progress())
-                if all_stop or (stops.is_asked and self.team.size == 1):
-                    self._stop(stops)
-                self.keeper.save_when_due(self.snapshot)
-            self.keeper.save_if_possible(self.snapshot)
-            if self.team.add_up(torch.tensor(float(stops.is_asked))) > 0:
-                self._stop(stops)
+        while state.step < config.steps and state.stale_evaluations < config.patience:
+            self.is_whole = False
+            all_stop = self._step(stops)
+            if state.step % config.evaluate_every == 0 or state.step == config.steps:
+                self.evaluate()
+            self.is_whole = True
+            if self.team.leads:
+                self.on_progress(self._progress())
+            if all_stop or (stops.is_asked and self.team.size == 1):
+                stops.stop()
+            self.keeper.save_when_due(self.snapshot)
+        self.keeper.save_if_possible(self.snapshot)
+        if self.team.add_up(torch.tensor(float(stops.is_asked))) > 0:
+            stops.stop()
         self.snapshot()
         return FitResult(
             weights=state.best,
@@ -252,12 +253,6 @@ class _Run:
             losses=state.losses,
             cpu_seconds=state.cpu_seconds,
         )
-
-    def _stop(self, stops: HeldStops) -> NoReturn:
-        # While stops are held: all processes may be sent the signal, each at a moment of its own.
-        self.keeper.save(self.snapshot)
-        self.is_saved = True
-        stops.stop()
 
     def snapshot(self) -> RunState:
         """The state with the current weights and moments in it."""

@@ -80,7 +80,6 @@ class HeldStops:
             KeyboardInterrupt: Always.
         """
         number = self._asked_by or signal.SIGTERM
-        self._asked_by = None
         if number in self._before:
             self._before[number](number, None)
         raise KeyboardInterrupt

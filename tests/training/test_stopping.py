@@ -77,6 +77,23 @@ def test_a_second_interrupt_does_not_wait() -> None:
             send(signal.SIGINT)
 
 
+def test_ctrl_c_waits_while_what_another_process_stopped_is_saved() -> None:
+    with HeldStops() as stops:
+        with pytest.raises(KeyboardInterrupt):
+            stops.stop()
+        send(signal.SIGINT)
+        assert stops.is_asked
+
+
+def test_a_second_interrupt_does_not_wait_for_the_saving_either() -> None:
+    with HeldStops() as stops:
+        send(signal.SIGINT)
+        with pytest.raises(KeyboardInterrupt):
+            stops.stop()
+        with pytest.raises(KeyboardInterrupt):
+            send(signal.SIGINT)
+
+
 def test_a_second_sigterm_waits_too() -> None:
     with sigterm_interrupts(), HeldStops() as stops:
         send(signal.SIGTERM)

@@ -35,7 +35,9 @@ class TrainingCommand:
 def checked_command(
     arguments: Sequence[str], *, processes: int = 1, threads: int | None = None
 ) -> TrainingCommand:
-    """The command of a job; told to print its progress and how to compute, where it can be.
+    """The command of a job; told to print its progress, how to compute and what it is called.
+
+    Only where the command can be told that, and was not.
 
     Args:
         arguments: Of rancast, as a user types them.
