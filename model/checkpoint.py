@@ -7,12 +7,9 @@ nothing.
 
 from __future__ import annotations
 
-import errno
 import hashlib
 import json
-import os
 from collections.abc import Mapping
-from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -25,6 +22,7 @@ from torch import Tensor
 from model.calibration import Calibration
 from model.config import ForecasterConfig
 from model.errors import CheckpointError
+from model.files import replace_file
 from model.forecaster import Forecaster
 from model.predictor import ModelIdentity
 
@@ -117,39 +115,6 @@ def encode_checkpoint(checkpoint: Checkpoint) -> bytes:
     weights = {name: tensor.detach().contiguous() for name, tensor in checkpoint.weights.items()}
     # Through bytes, because the library's own file is readable by its owner only.
     return _ordered(save(weights, metadata=metadata))
-
-
-def replace_file(path: Path, content: bytes) -> None:
-    """Put a file where it belongs in one step: a reader sees the old one or the new one, whole.
-
-    Raises:
-        OSError: It cannot be written; what was there stays, and nothing is left beside it.
-    """
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-    except FileExistsError as error:
-        raise NotADirectoryError(
-            errno.ENOTDIR, f"expected a folder, {path.parent} is a file"
-        ) from error
-    partial = path.with_name(f"{path.name}.partial")
-    try:
-        partial.write_bytes(content)
-        # A power cut must not leave the new name with nothing in it.
-        _to_disk(partial)
-        os.replace(partial, path)
-        with suppress(OSError):  # not every file system takes it, and the file is there
-            _to_disk(path.parent)
-    except BaseException:
-        partial.unlink(missing_ok=True)
-        raise
-
-
-def _to_disk(path: Path) -> None:
-    descriptor = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
 
 
 def _ordered(data: bytes) -> bytes:

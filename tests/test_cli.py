@@ -105,7 +105,7 @@ def test_a_bad_file_is_named_and_the_exit_code_says_so(history, checkpoint, tmp_
         (("backtest", "CHECKPOINT", "HISTORY", "--horizon", "5000"), "5000"),
         (("backtest", "CHECKPOINT", "HISTORY", "--stride", "-3"), "stride"),
         (("backtest", "CHECKPOINT", "HISTORY", "--max-origins", "0"), "origin"),
-        (("backtest", "CHECKPOINT", "HISTORY", "--report", "CHECKPOINT/x.html"), "File exists"),
+        (("backtest", "CHECKPOINT", "HISTORY", "--report", "CHECKPOINT/x.html"), "is a file"),
         (("train", "--out", "CHECKPOINT/x.safetensors", "--preset", "nano"), "is a file"),
         (("train", "--out", "x.safetensors", "--patience", "0"), "patience"),
         (("train", "--out", "."), "directory"),

@@ -17,6 +17,7 @@ from kpi.catalogue import Catalogue
 from kpi.history import Selection, load_windows
 from model.accuracy import shown
 from model.checkpoint import Checkpoint, load_checkpoint
+from model.files import make_folder
 from model.holidays import check_country
 from model.predictor import Predictor
 from model.pretrained import find_checkpoint
@@ -89,7 +90,7 @@ def backtest_with_progress(options: BacktestOptions, catalogue: Catalogue, conso
         *make_opponents(options.opponents, catalogue),
     ]
     if options.report is not None:
-        options.report.parent.mkdir(parents=True, exist_ok=True)
+        make_folder(options.report.parent)
     check_country(options.selection.country)
     windows = load_windows(options.data, options.selection, catalogue, unreadable)
     with ExitStack() as stack:

@@ -26,8 +26,8 @@ from model.checkpoint import (
     content_digest,
     encode_checkpoint,
     load_checkpoint,
-    replace_file,
 )
+from model.files import replace_file
 from model.pretrained import find_checkpoint
 from training.errors import PlaceError, StoreError
 

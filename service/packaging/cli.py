@@ -10,6 +10,7 @@ from pathlib import Path
 
 from rich.console import Console
 
+from model.files import replace_file
 from service.descriptor import read_descriptor
 from service.errors import DescriptorError
 from service.packaging.chart import find_chart, package_chart, read_chart
@@ -209,13 +210,7 @@ def _write(files: Mapping[str, bytes], out: Path) -> None:
         path = out / name
         if path.is_dir():
             raise PackageError(f"expected a file, or none, in the place of {path}, got a folder")
-        # Whole or not at all: what was there stays until then.
-        partial = out / f".{name}.part"
-        try:
-            partial.write_bytes(content)
-            os.replace(partial, path)
-        finally:
-            partial.unlink(missing_ok=True)
+        replace_file(path, content)
         _say(console, f"written: {path}")
 
 

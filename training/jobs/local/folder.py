@@ -23,6 +23,8 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
+from model.files import make_folder, replace_file
+
 RECORD, OUTCOME, LOCK, PROCESS = "job.json", "outcome.json", "lock", "process"
 
 
@@ -89,10 +91,7 @@ class JobFolder:
         Raises:
             FileExistsError: There is a job of this run id.
         """
-        try:
-            root.mkdir(parents=True, exist_ok=True)
-        except FileExistsError as error:
-            raise NotADirectoryError(f"expected a folder, {root} is a file") from error
+        make_folder(root)
         target = root / record.run_id
         fresh = Path(tempfile.mkdtemp(prefix=".new-", dir=root))
         lock = None
@@ -143,9 +142,7 @@ class JobFolder:
 
     def finish(self, outcome: Outcome) -> None:
         """Write how it ended, in one step."""
-        fresh = self.path / f".{OUTCOME}"
-        fresh.write_text(json.dumps(asdict(outcome)), encoding="utf-8")
-        fresh.replace(self.path / OUTCOME)
+        replace_file(self.path / OUTCOME, json.dumps(asdict(outcome)).encode())
 
     def log(self, attempt: int) -> Path:
         """Where an attempt, counted from 1, prints to."""
