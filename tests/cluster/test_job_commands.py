@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import tempfile
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -13,12 +11,13 @@ from typer.testing import CliRunner
 import rancast
 from model.checkpoint import load_checkpoint
 from tests.cluster.api import at, wait_for
+from tests.cluster.claims import MODELS, make_models_claim, models_folder
 from tests.cluster.cluster import Cluster
 
 pytestmark = [pytest.mark.cluster, pytest.mark.slow]
 
-CLAIM = "models"
 HUGE = "rancast/run-id=huge"
+IMAGE = "registry.example.org/ran/rancast:0.1.0"
 SHORT = ("--preset", "nano", "--series", "2", "--steps", "2")
 ENDLESS = ("--preset", "nano", "--series", "2", "--steps", "1000000")
 
@@ -29,17 +28,15 @@ class Jobs:
 
     Attributes:
         cluster: Which has it.
-        kubeconfig: Way to it.
         namespace: Its name.
     """
 
     cluster: Cluster
-    kubeconfig: Path
     namespace: str
 
     def run(self, command: str, *arguments: str, code: int = 0) -> str:
         """What `rancast job` says, with the exit status that it has to have."""
-        where = [f"--namespace={self.namespace}", f"--kubeconfig={self.kubeconfig}"]
+        where = [f"--namespace={self.namespace}", f"--kubeconfig={self.cluster.kubeconfig}"]
         words = ["job", command, "--backend", "kubernetes", *where, *arguments]
         result = CliRunner().invoke(rancast.app, words)
         assert result.exit_code == code, result.output
@@ -47,7 +44,12 @@ class Jobs:
 
     def submit(self, run_id: str, *command: str, options: tuple[str, ...] = (), code: int) -> str:
         """Submit a job, and stay until it has ended."""
-        image = ("--image", "registry.example.org/ran/rancast:0.1.0", "--mount", f"{CLAIM}:/models")
+        image = (
+            "--image",
+            "registry.example.org/ran/rancast:0.1.0",
+            "--mount",
+            f"{MODELS}:/models",
+        )
         return self.run(
             *("submit", "--run-id", run_id, "--retries", "0", "--follow", *image, *options),
             *("--", *command),
@@ -56,25 +58,15 @@ class Jobs:
 
     def models(self) -> Path:
         """Folder of the claim on this machine."""
-        api = self.cluster.api
-        path = at("v1", "persistentvolumeclaims", self.namespace, CLAIM)
-        volume = api.get(at("v1", "persistentvolumes", name=api.get(path)["spec"]["volumeName"]))
-        return Path(volume["spec"]["hostPath"]["path"])
+        return models_folder(self.cluster, self.namespace)
 
 
 @pytest.fixture(scope="module")
-def jobs(cluster: Cluster) -> Iterator[Jobs]:
+def jobs(cluster: Cluster) -> Jobs:
     cluster.process_node()
     namespace = cluster.namespace()
-    claim = {
-        "metadata": {"name": CLAIM},
-        "spec": {"accessModes": ["ReadWriteMany"], "resources": {"requests": {"storage": "1Gi"}}},
-    }
-    cluster.api.create(at("v1", "persistentvolumeclaims", namespace), claim)
-    with tempfile.NamedTemporaryFile("w", suffix=".yaml") as file:
-        file.write(cluster.kubeconfig.read_text())
-        file.flush()
-        yield Jobs(cluster, Path(file.name), namespace)
+    make_models_claim(cluster, namespace)
+    return Jobs(cluster, namespace)
 
 
 def test_a_job_is_followed_until_its_checkpoint_lies_on_the_claim(jobs: Jobs) -> None:
@@ -147,8 +139,8 @@ def test_a_server_without_indexed_jobs_refuses_several_nodes_and_keeps_nothing(j
 
 
 def test_a_cancelled_job_is_gone(jobs: Jobs) -> None:
-    words = ("--run-id", "gone", "--image", "registry.example.org/ran/rancast:0.1.0")
-    mount = ("--mount", f"{CLAIM}:/models")
+    words = ("--run-id", "gone", "--image", IMAGE)
+    mount = ("--mount", f"{MODELS}:/models")
     train = ("train", "--out", "/models/gone.safetensors", *ENDLESS)
     jobs.run("submit", *words, *mount, "--", *train)
     assert "gone is gone" in jobs.run("cancel", "gone")

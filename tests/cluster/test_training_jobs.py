@@ -10,13 +10,13 @@ import pytest
 
 from model.checkpoint import load_checkpoint
 from tests.cluster.api import Object, at, wait_for
+from tests.cluster.claims import MODELS, make_models_claim, models_folder
 from tests.cluster.cluster import Cluster
 from tests.cluster.process_kubelet import ProcessKubelet
 from training.exit_status import BAD_INPUT
 
 pytestmark = [pytest.mark.cluster, pytest.mark.slow]
 
-CLAIM = "models"
 # Enough to write a checkpoint; and more than any test waits for.
 SHORT = ("--preset", "nano", "--series", "2", "--steps", "2")
 ENDLESS = ("--preset", "nano", "--series", "2", "--steps", "1000000")
@@ -38,7 +38,7 @@ class Training:
 
     def create(self, name: str, *arguments: str, **spec: Any) -> str:
         """Create a job of the service's image; its name."""
-        mount = {"name": CLAIM, "mountPath": "/models"}
+        mount = {"name": MODELS, "mountPath": "/models"}
         container = {
             "name": "train",
             "image": "registry.example.org/ran/rancast:0.1.0",
@@ -51,7 +51,7 @@ class Training:
             "automountServiceAccountToken": False,
             "terminationGracePeriodSeconds": 5,
             "containers": [container],
-            "volumes": [{"name": CLAIM, "persistentVolumeClaim": {"claimName": CLAIM}}],
+            "volumes": [{"name": MODELS, "persistentVolumeClaim": {"claimName": MODELS}}],
         }
         job = {"backoffLimit": 0, "template": {"spec": pod}, **spec}
         path = at("batch/v1", "jobs", self.namespace)
@@ -128,20 +128,13 @@ class Training:
 
     def models(self) -> Path:
         """Folder of the claim on this machine."""
-        path = at("v1", "persistentvolumeclaims", self.namespace, CLAIM)
-        volume = self.cluster.api.get(path)["spec"]["volumeName"]
-        found = self.cluster.api.get(at("v1", "persistentvolumes", name=volume))
-        return Path(found["spec"]["hostPath"]["path"])
+        return models_folder(self.cluster, self.namespace)
 
 
 @pytest.fixture(scope="module")
 def training(cluster: Cluster) -> Training:
     node, namespace = cluster.process_node(), cluster.namespace()
-    claim = {
-        "metadata": {"name": CLAIM},
-        "spec": {"accessModes": ["ReadWriteMany"], "resources": {"requests": {"storage": "1Gi"}}},
-    }
-    cluster.api.create(at("v1", "persistentvolumeclaims", namespace), claim)
+    make_models_claim(cluster, namespace)
     return Training(cluster, node, namespace)
 
 
