@@ -78,7 +78,7 @@ def test_a_second_interrupt_does_not_wait() -> None:
 
 
 def test_ctrl_c_waits_while_what_another_process_stopped_is_saved() -> None:
-    with HeldStops() as stops:
+    with sigterm_interrupts(), HeldStops() as stops:
         with pytest.raises(KeyboardInterrupt):
             stops.stop()
         send(signal.SIGINT)
